@@ -100,7 +100,7 @@ func (a *App) configure(o Options) (err error) {
 	a.live.options = o
 	a.live.now.Store(&a.Config)
 	a.live.level.Set(setup.LogLevel(a.Config.Log.Level))
-	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge)}
+	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge), OwnApproval: a.Config.Approvals.Self}
 	as := o.As
 	if o.Tenant != "" && o.Tenant != a.Config.Tenant {
 		as = "" // a name of the tenant's; who acts for the site is its owner
@@ -388,7 +388,11 @@ func (a *App) openHost(o Options) {
 		Policies: func(from store.Reader) (*policy.Engine, error) {
 			return setup.OpenPolicy(a.Now(), a.ConfigPath, a.Runner.Level(), from)
 		},
-		Kernel: a.Kernel, Ledger: a.Ledger, Tail: a.tail, Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
+		Others: func(documents []policy.Document) (*policy.Engine, error) {
+			return setup.OtherPolicy(a.Now(), documents, a.Runner.Level(), a.own)
+		},
+		Deliver: a.Adapters.Deliver,
+		Kernel:  a.Kernel, Ledger: a.Ledger, Tail: a.tail, Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
 		SessionHosts: sessionhost.Launch{Home: a.Home, Tenant: a.Config.Tenant, Divided: a.site != nil, Config: a.root().ConfigPath, Named: o.Config != "", Database: o.Database},
 		Site:         a.root().Config.Tenant, Of: a.root().hostOf, Served: a.root().others.Served,
 		Elsewhere: a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/agent/toolset"
@@ -26,18 +25,4 @@ func (a *App) PolicyNames(ctx context.Context) (policy.Known, error) {
 		return setup.ConfiguredNames(a.Config), err
 	}
 	return setup.KnownNames(ctx, a.Config, a.own, manifests)
-}
-
-// OtherPolicies returns the engine of this host's configuration with other files.
-func (a *App) OtherPolicies(files []string) (*policy.Engine, error) {
-	conf := a.Config
-	conf.Policy.Files = nil
-	for _, file := range files {
-		path, err := filepath.Abs(file)
-		if err != nil {
-			return nil, err
-		}
-		conf.Policy.Files = append(conf.Policy.Files, path)
-	}
-	return setup.OpenPolicy(conf, a.ConfigPath, a.Runner.Level(), a.own)
 }

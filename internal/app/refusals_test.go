@@ -48,7 +48,7 @@ var refusesNothing = map[string]string{
 	"Calls.Find": "asks Get", "Calls.Show": "asks Get", "Calls.FindToControl": "asks Control", "Calls.Settle": "asks Control", "Calls.ListIn": "asks List", "Approvals.Find": "asks Get", "Approvals.Show": "asks Get", "Approvals.Questions": "leaves out", "Approvals.Decide": "asks Find, and TestASecondPersonIsAnAuthenticatedOne has who may",
 	"Sessions.Find": "asks Get", "Sessions.FindArtifact": "asks Artifact", "Knowledge.FindDocument": "asks Document", "Knowledge.FindAndRemove": "asks RemoveDocument",
 	"Feeds.Find":       "returns an id alone",
-	"Policies.Version": "all may see the policies in force", "Policies.Simulate": "asks what Ask asks", "Plans.Submit": "the kernel refuses the call of the agent, on the record, and TestATokenWithOperationsMakesNoPlan has who may not",
+	"Policies.Version": "all may see the policies in force", "Policies.Simulate": "asks what Ask asks", "Policies.Try": "asks what Ask asks, and of a token the right to configure, which TestTryingPolicies has", "Adapters.Deliver": "the kernel refuses the call of the adapter, on the record, and a token with operations as a plan of one", "Plans.Submit": "the kernel refuses the call of the agent, on the record, and TestATokenWithOperationsMakesNoPlan has who may not",
 	"Offers.Calls": "leaves out", "Offers.Plans": "leaves out", "Offers.Approvals": "leaves out", "Offers.Feeds": "leaves out", "Offers.Agents": "leaves out",
 	"Offers.Memories": "leaves out", "Offers.Conversations": "leaves out",
 	"Models.List":    "all may see which are configured",

@@ -8,8 +8,14 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// An Account is an account of a principal with a provider.
-type Account = account.Account
+// What accounts are: one of a principal with a provider, one that is being connected, and
+// what became of it when it was removed or tried.
+type (
+	Account    = account.Account
+	Connecting = account.Connecting
+	Removal    = account.Removal
+	Tried      = account.Tried
+)
 
 // AccountOfUser is the mode in which a plugin acts with the account of the caller.
 const AccountOfUser = account.User

@@ -27,6 +27,8 @@ type (
 	Audience      = agent.Audience
 	ToolUse       = agent.Use
 	ToolReply     = agent.Reply
+	TurnAnswer    = agent.Answer
+	AgentTool     = agent.Tool
 )
 
 // MaxMemories is how much an agent remembers, at most.

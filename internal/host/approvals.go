@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/base64"
 
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/plugin"
@@ -123,7 +122,7 @@ func (a Approvals) Decide(ctx context.Context, given string, approve, own bool, 
 	d := Decision{Tenant: a.g.Tenant, Approve: approve, By: a.by, Asker: a.asker(), Reason: reason, Own: own}
 	var asked *ApprovalRow
 	var err error
-	if raw, wrong := base64.RawURLEncoding.DecodeString(given); wrong == nil && len(raw) == tokenBytes {
+	if IsApprovalToken(given) {
 		d.Token = given
 		asked, err = a.g.Store.ApprovalByToken(ctx, d.Tenant, approval.HashToken(given))
 	} else if asked, err = a.Find(ctx, given, "decide"); err == nil {

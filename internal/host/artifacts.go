@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 
 	json2 "github.com/go-json-experiment/json"
 
@@ -34,6 +35,22 @@ func (m Sessions) AddDirectory(ctx context.Context, in, name string, files []Lai
 // MadeFor returns the id of the artifact of a call that is the file which a member of
 // its input asked for: the one registered for it, or the last of that name.
 func (m Sessions) MadeFor(ctx context.Context, in, member, name string, made []plugin.Artifact) (id string, err error) {
+	var known []Artifact
+	for _, a := range made {
+		if a.ID == "" {
+			continue
+		}
+		one, err := m.Artifact(ctx, in, a.ID)
+		if err != nil {
+			return "", err
+		}
+		known = append(known, one)
+	}
+	return MadeAmong(known, member, name, made), nil
+}
+
+// MadeAmong is [Sessions.MadeFor] where the artifacts of the session are known.
+func MadeAmong(known []Artifact, member, name string, made []plugin.Artifact) (id string) {
 	for _, a := range made {
 		if a.ID == "" {
 			continue
@@ -41,16 +58,16 @@ func (m Sessions) MadeFor(ctx context.Context, in, member, name string, made []p
 		if a.Name == name {
 			id = a.ID
 		}
-		known, err := m.Artifact(ctx, in, a.ID)
-		if err != nil {
-			return "", err
+		i := slices.IndexFunc(known, func(one Artifact) bool { return one.ID == a.ID })
+		if i < 0 {
+			continue
 		}
 		var said struct {
 			As string `json:"exported_as"`
 		}
-		if json2.Unmarshal(known.Metadata, &said) == nil && said.As == member {
-			return a.ID, nil
+		if json2.Unmarshal(known[i].Metadata, &said) == nil && said.As == member {
+			return a.ID
 		}
 	}
-	return id, nil
+	return id
 }

@@ -21,6 +21,9 @@ type Caller struct {
 
 	Expires time.Time // of a token that a provider signed
 
+	Owns bool   // they are the user of the operating system that runs the host, on its owner's socket
+	By   string // the owner, where they act on behalf of the principal
+
 	Session    string    // the id of the session of their browser, where that is how they come
 	SignedInAt time.Time // when they last proved who they are there; zero if that is not known
 	Invited    bool      // the one who invited them has seen the secret by which the account became theirs
@@ -43,7 +46,19 @@ func (c *Caller) Tenant() string {
 func (h *Host) Owner() Caller {
 	p := principal.Parse(h.parts.Guard.Owner)
 	p.Scopes = []string{"*"}
-	return Caller{Principal: p, Asker: OSUser(), Scopes: Scopes}
+	return Caller{Principal: p, Asker: OSUser(), Scopes: Scopes, Owns: true}
+}
+
+// OnBehalf returns the owner as they act on behalf of another principal, whom the
+// configuration names. The record has both, and who asks stays the owner.
+func (h *Host) OnBehalf(as string) (Caller, error) {
+	c, g := h.Owner(), h.parts.Guard
+	p, err := g.Member(as)
+	if err != nil || g.administers(p) {
+		return c, err
+	}
+	c.By, c.Principal = g.Owner, p
+	return c, nil
 }
 
 // The scopes of tokens: what of a surface one may be used for. Policy decides beyond that.

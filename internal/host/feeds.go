@@ -65,6 +65,15 @@ type NewFeed struct {
 	Input func(t *plugin.Target) (json.RawMessage, error)
 }
 
+// Of returns the operation of a plugin that the feed is to run. Errors: invalid_input.
+func (n *NewFeed) Of(m *plugin.Manifest) (*plugin.Operation, error) {
+	_, op, _ := strings.Cut(n.Plugin, "/")
+	if _, prepares := contract.Of[contract.Preparer](m); op == "" && prepares {
+		op = n.Op
+	}
+	return schedule.Choose(m, op)
+}
+
 // Feeds are the schedules of the host's tenant, as one principal may see and
 // change them: their own, and those of plugins that they may configure.
 type Feeds struct {
@@ -81,7 +90,7 @@ type Feeds struct {
 // Create makes a feed that runs in the name of who asks for it, who must be
 // allowed to do now what it does.
 func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
-	name, op, _ := strings.Cut(n.Plugin, "/")
+	name, _, _ := strings.Cut(n.Plugin, "/")
 	if strings.Contains(n.Plugin, "@") {
 		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "a feed runs whatever version is active; write %s without one", n.Plugin)
 	}
@@ -89,10 +98,7 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if err != nil {
 		return Feed{}, err
 	}
-	if _, prepares := contract.Of[contract.Preparer](shown.Manifest); op == "" && prepares {
-		op = n.Op
-	}
-	chosen, err := schedule.Choose(shown.Manifest, op)
+	chosen, err := n.Of(shown.Manifest)
 	if err != nil {
 		return Feed{}, err
 	}

@@ -161,8 +161,10 @@ func (m Sessions) Find(ctx context.Context, given string) (session.Session, erro
 	return InSession(ctx, m, given, func(id string) (session.Session, error) { return m.Get(ctx, id) })
 }
 
-// InSession does something with the session that is meant.
-func InSession[T any](ctx context.Context, m Sessions, given string, do func(id string) (T, error)) (T, error) {
+// InSession does something with the session that is meant, of those that m lists.
+func InSession[T any](ctx context.Context, m interface {
+	List(ctx context.Context) ([]session.Session, error)
+}, given string, do func(id string) (T, error)) (T, error) {
 	return byID("session", given, do, among(func() ([]string, error) {
 		all, err := m.List(ctx)
 		return idsOf(all, func(s session.Session) string { return s.ID }), err
@@ -177,6 +179,13 @@ func (m Sessions) FindArtifact(ctx context.Context, in, given string) (session.A
 	}))
 }
 
+// ArtifactAmong is [Sessions.FindArtifact] where all artifacts of the session are known.
+func ArtifactAmong(list []Artifact, in, given string) (Artifact, error) {
+	return byID("artifact", given, func(id string) (session.Artifact, error) { return session.Named(list, in, id) }, among(func() ([]string, error) {
+		return idsOf(list, func(a session.Artifact) string { return a.ID }), nil
+	}))
+}
+
 // FindDocument returns the document of a knowledge base that is meant.
 func (k Knowledge) FindDocument(ctx context.Context, base, given string) (Document, error) {
 	return k.find(ctx, base, given, k.Document)
@@ -188,6 +197,14 @@ func (k Knowledge) FindAndRemove(ctx context.Context, base, given string) (Docum
 }
 
 func (k Knowledge) find(ctx context.Context, base, given string, do func(ctx context.Context, base, id string) (Document, error)) (Document, error) {
+	return InDocument(ctx, k, base, given, do)
+}
+
+// InDocument does something with the document of a knowledge base that is meant, of those
+// that k lists.
+func InDocument(ctx context.Context, k interface {
+	Documents(ctx context.Context, l kb.Listing) ([]Document, error)
+}, base, given string, do func(ctx context.Context, base, id string) (Document, error)) (Document, error) {
 	return byID("document", given, func(id string) (Document, error) { return do(ctx, base, id) }, among(func() (ids []string, err error) {
 		for last := mostDocuments; last == mostDocuments && len(ids) < lookBack; {
 			l := kb.Listing{KB: base, Limit: mostDocuments}
@@ -202,4 +219,21 @@ func (k Knowledge) find(ctx context.Context, base, given string, do func(ctx con
 		}
 		return ids, nil
 	}))
+}
+
+// FindFeed returns the id of the feed that is meant, of those that f lists.
+func FindFeed(ctx context.Context, f interface {
+	List(ctx context.Context) ([]Feed, error)
+}, given string) (string, error) {
+	all, err := f.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	ids := idsOf(all, func(feed Feed) string { return feed.ID })
+	return byID("feed", given, func(id string) (string, error) {
+		if slices.Contains(ids, id) {
+			return id, nil
+		}
+		return "", absent
+	}, among(func() ([]string, error) { return ids, nil }))
 }

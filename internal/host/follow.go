@@ -138,3 +138,25 @@ func (c Calls) Settle(ctx context.Context, id string, s Settlement) (*CallRow, e
 	}
 	return c.host.parts.Ledger.Call(ctx, row.Tenant, row.ID)
 }
+
+// Reconcile asks the operator of a call how it ended, and returns how it stands then. What
+// the operator does not know is asked again later.
+func (c Calls) Reconcile(ctx context.Context, id string) (*CallRow, error) {
+	row, err := c.Control(ctx, id, "settle")
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, MissingCall(id)
+	}
+	if err := c.g.covered(ctx, c.caller, ScopeRun, "settle", row.Operation, row.Operation); err != nil {
+		return nil, err
+	}
+	if row.State != CallUnknown && row.State != CallInProgress {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "call %s is %s: only of one that is unknown, or in progress elsewhere, can be asked how it ended", row.ID, StatusOf(row.State))
+	}
+	if err := c.host.parts.Kernel.Reconcile(ctx, row.Tenant, row.ID); err != nil {
+		return nil, err
+	}
+	return c.host.parts.Ledger.Call(ctx, row.Tenant, row.ID)
+}

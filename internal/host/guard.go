@@ -46,6 +46,8 @@ type Guard struct {
 	// for anyone of it.
 	Divided bool
 
+	OwnApproval bool // the owner may agree to what they asked for, at a terminal
+
 	SignInAge time.Duration // of what takes a recent sign-in; [SignInAge] if 0; likewise
 
 	adopted atomic.Pointer[adopted]

@@ -58,7 +58,9 @@ type Parts struct {
 
 	ModelTools bool                                                           // the router offers what asks for a model
 	Policies   func(from Reader) (*policy.Engine, error)                      // the engine of what a store would then have
+	Others     func(documents []PolicyDocument) (*policy.Engine, error)       // and of documents in the place of the configured files
 	Elsewhere  func() bool                                                    // whether the host that serves may be another process
+	Deliver    func(ctx context.Context, d Delivery) (*Plan, error)           // an event for an adapter
 	Wake       func(ctx context.Context, kind, tenant, id string)             // something that can go on
 	CatchUp    func(ctx context.Context) error                                // takes up what other processes changed
 	Tell       func()                                                         // says behind which walls plugins run that another process starts
@@ -242,7 +244,12 @@ func (a API) Secrets() Secrets {
 
 // Policies returns the policies.
 func (a API) Policies() Policies {
-	return Policies{a.host.parts.Guard, a.by, a.caller, a.Plugins(), a.host.parts.Policies}
+	return Policies{a.host.parts.Guard, a.by, a.caller, a.Plugins(), a.host.parts.Policies, a.host.parts.Others}
+}
+
+// Adapters returns the adapters.
+func (a API) Adapters() Adapters {
+	return Adapters{a.host.parts.Guard, a.by, a.caller, a.asker, a.host.parts.Deliver}
 }
 
 // Quotas returns what the principal used of what they may.

@@ -20,6 +20,7 @@ type Kernel interface {
 	Cancel(ctx context.Context, tenant, id, by, reason string) (ledger.State, error)
 	Settle(ctx context.Context, tenant, id string, s Settlement) (plugin.Result, error)
 	Report(ctx context.Context, tenant, id string, r Report) (*CallRow, error)
+	Reconcile(ctx context.Context, tenant, id string) error
 }
 
 // The values of [Invocation.Dry].
@@ -97,7 +98,7 @@ func (p Plugins) Operation(ctx context.Context, ref string, input json.RawMessag
 
 // Invoke makes a call, and returns how it stands: its result, or what it waits for. A
 // call of a session whose process another program may hold is made there, where it comes
-// from the command line; one that comes otherwise says NoWait, and is resumed there.
+// from the command line; one that comes otherwise, and not over the owner's socket, says NoWait, and is resumed there.
 func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err error) {
 	if in.Target == nil {
 		in.Operation, in.Target = a.Plugins().Operation(ctx, in.Operation, in.Input)
@@ -124,7 +125,8 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 	if in.Begins != nil {
 		call.Observe = in.Begins(debug)
 	}
-	if call.Dry == nil && in.Joins && in.Origin == plugin.OriginCLI && remembers(in.Target) { // it knows names alone, whose scopes are all there are
+	ofOwner := in.Origin == plugin.OriginCLI || a.caller != nil && a.caller.Owns && !in.NoWait
+	if call.Dry == nil && in.Joins && ofOwner && remembers(in.Target) { // it knows names alone, whose scopes are all there are
 		res, err = a.host.callInSession(ctx, in.Target, call)
 	} else {
 		res, err = a.host.parts.Kernel.Call(ctx, call)
@@ -133,6 +135,19 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 		return res, err
 	}
 	return a.Calls().current(context.WithoutCancel(ctx), res) // an interrupted caller still hears how to continue
+}
+
+// CatchUp takes up what other processes changed: the plugins that there are, and the policies.
+func (a API) CatchUp(ctx context.Context) error { return a.host.parts.CatchUp(ctx) }
+
+// Flush writes what the ledger has behind: what a caller has been answered is then on record,
+// whatever happens next. stands says that the answer stands where that fails: a call that
+// was claimed is settled before it is answered, and an error is one in any case.
+func (a API) Flush(ctx context.Context, stands bool) error {
+	if err := a.host.parts.Ledger.Flush(context.WithoutCancel(ctx)); err != nil && !stands {
+		return err
+	}
+	return nil
 }
 
 // Standing returns how a call stands that has not ended.

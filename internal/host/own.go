@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // OwnFile reports whether a path leads into the data directory, or to a file there
@@ -48,4 +50,14 @@ func OwnFile(path, home string) (bool, error) {
 		}
 	}
 	return false, err
+}
+
+// OwnFile refuses a path that is of the host's own: its key, its database, whatever is in its
+// data directory, under another name too.
+func (h *Host) OwnFile(path string) error {
+	own, err := OwnFile(path, h.parts.Home)
+	if err != nil || !own {
+		return err
+	}
+	return plugin.Errorf(plugin.CodeInvalidInput, "%s is the host's own: no plugin is shown what is in the data directory %s; name another file", path, h.parts.Home)
 }

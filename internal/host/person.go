@@ -95,11 +95,14 @@ func (g *Guard) AtTenant(ctx context.Context, tenant string) (plugin.Principal, 
 	return who, err
 }
 
-// onBehalf returns the principal who acts on behalf of another at the command line, ""
+// onBehalf returns the principal who acts on behalf of another, ""
 // where they act for themselves.
 func (a API) onBehalf() string {
+	if a.caller != nil {
+		return a.caller.By
+	}
 	self := a.host.parts.Guard.Self
-	if a.caller != nil || self == "" || principal.Name(principal.Parse(self)) == principal.Name(a.by) {
+	if self == "" || principal.Name(principal.Parse(self)) == principal.Name(a.by) {
 		return ""
 	}
 	return self

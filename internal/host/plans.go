@@ -150,3 +150,16 @@ func (p Plans) Resume(ctx context.Context, id string) (*plan.View, error) {
 	}
 	return p.engine.Resume(ctx, p.g.Tenant, v.ID)
 }
+
+// Wait runs a plan that can go on, or waits while others do and while people think, until
+// it has ended or ctx has. show hears of each step that has ended, in order.
+func (p Plans) Wait(ctx context.Context, id string, show func(PlanStep)) (*plan.View, error) {
+	v, err := p.Get(ctx, id, "wait for")
+	if err != nil {
+		return nil, err
+	}
+	if err := p.g.covered(ctx, p.caller, ScopeRun, "wait for", "plans", ""); err != nil {
+		return nil, err
+	}
+	return p.engine.Wait(ctx, p.g.Tenant, v.ID, show)
+}

@@ -20,10 +20,18 @@ type (
 	PluginReview    = registry.Review
 	PluginApproved  = registry.Approved
 	PluginHalt      = registry.Halt
+	PluginState     = registry.State
 	RegisterOptions = registry.RegisterOptions
 	Registered      = registry.RegisterReport
-	Problems        = contract.Problems // of a manifest, with their places
+
+	RegisteredPlugin = registry.Registered
+	FailedPlugin     = registry.Failed
+	Problems         = contract.Problems // of a manifest, with their places
+	Problem          = contract.Problem
 )
+
+// EnableAgain is the command that enables a plugin again for an agent.
+func EnableAgain(name, id string) string { return agent.EnableAgain(name, id) }
 
 // PluginActive is the state of a plugin that may be called.
 const PluginActive = registry.Active

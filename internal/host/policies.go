@@ -31,6 +31,7 @@ type Policies struct {
 	caller  *Caller // nil for the user of this process
 	plugins Plugins
 	open    func(from Reader) (*policy.Engine, error) // the engine of what a store would then have
+	others  func(documents []PolicyDocument) (*policy.Engine, error)
 }
 
 var policyName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)

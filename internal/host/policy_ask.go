@@ -251,6 +251,32 @@ func (p Policies) Simulate(ctx context.Context, other *policy.Engine, requests i
 	return s, nil
 }
 
+// Try puts requests to the policies in force, and to those that would be in force with
+// documents in the place of the files that the configuration names. Nothing is put into
+// force. Of a caller who was authenticated it takes the right to configure mortise.policies,
+// as [Policies.Suppose] does.
+func (p Policies) Try(ctx context.Context, documents []PolicyDocument, requests io.Reader, name string) (Simulation, error) {
+	if p.caller != nil {
+		if err := p.may(ctx, "simulate", "files"); err != nil {
+			return Simulation{}, err
+		}
+	}
+	other, err := p.others(documents)
+	if err != nil {
+		return Simulation{}, plugin.Errorf(plugin.CodeInvalidInput, "%w", err)
+	}
+	return p.Simulate(ctx, other, requests, name)
+}
+
+// ReadPolicies reads the policies in files, and in the *.cedar files of directories.
+func ReadPolicies(files ...string) ([]PolicyDocument, error) {
+	documents, err := policy.Files(".", files...)()
+	if err != nil {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%w", err)
+	}
+	return documents, nil
+}
+
 // compare puts one request to both.
 func (p Policies) compare(ctx context.Context, s *Simulation, other *policy.Engine, line int, raw []byte) error {
 	var request PolicyRequest

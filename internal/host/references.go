@@ -18,6 +18,22 @@ type References struct {
 // A ReferenceKey is the data of one key.
 type ReferenceKey = reference.Key
 
+// MitreTechniques is the key of the table of techniques.
+const MitreTechniques = reference.MitreTechniques
+
+// ReadReference reads a file that is to be the data of a key: the data, and its form.
+func ReadReference(key, file string) (form string, text []byte, err error) {
+	if err := reference.CheckKey(key); err != nil {
+		return "", nil, err
+	}
+	return reference.ReadGiven(file)
+}
+
+// ReadMitre makes the table of techniques from files, as JSON, and counts those of each matrix.
+func ReadMitre(files ...string) (table []byte, counts map[string]int, err error) {
+	return reference.MitreTable(files...)
+}
+
 // List returns the keys of the reference data. They are everybody's to read:
 // plugins look things up in them for each caller.
 func (r References) List() ([]ReferenceKey, error) { return r.data.List() }

@@ -12,8 +12,12 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A SecretInfo is a secret without its value.
-type SecretInfo = secret.Info
+// A SecretInfo is a secret without its value, and a SecretRotation a change of the key that
+// all are encrypted with.
+type (
+	SecretInfo     = secret.Info
+	SecretRotation = secret.Rotation
+)
 
 // What secrets are kept with, and how long a value may be.
 const (

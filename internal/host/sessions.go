@@ -43,6 +43,12 @@ func ArtifactTypes() []ArtifactType { return session.Types() }
 // DetectType returns the type of a file, by its name and how it begins.
 func DetectType(name string, head []byte) string { return session.Detect(name, head) }
 
+// NamedArtifact returns the one of a session's artifacts that has an id, or a name that no
+// other has.
+func NamedArtifact(all []Artifact, in, name string) (Artifact, error) {
+	return session.Named(all, in, name)
+}
+
 // Lineage returns what an artifact was made from, and what was made from it.
 func Lineage(all []Artifact, id string) (ancestors, descendants []Artifact) {
 	return session.Lineage(all, id)

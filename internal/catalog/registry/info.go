@@ -40,6 +40,13 @@ func (i Info) Plugin() *plugin.Manifest {
 	return &plugin.Manifest{Name: i.Name, Version: i.Version, Dialect: i.Dialect}
 }
 
+// Of returns i as one of a version with this manifest: what is known of it where the registry
+// is another process's.
+func (i Info) Of(m *plugin.Manifest) Info {
+	i.manifest = m
+	return i
+}
+
 // described returns the manifest, as [Info.Plugin] does.
 func (v *version) described() *plugin.Manifest {
 	if m, err := v.manifest(); err == nil {

@@ -20,10 +20,24 @@ import (
 // path asks for, with those that are stored. isolation is the wall that plugins
 // run behind; kept may be nil where there is no store.
 func OpenPolicy(c config.Config, path, isolation string, kept store.Reader) (*policy.Engine, error) {
+	if len(c.Policy.Files) == 0 {
+		return openPolicy(c, nil, isolation, kept)
+	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
+	return openPolicy(c, policy.Files(dir, c.Policy.Files...), isolation, kept)
+}
+
+// OtherPolicy is [OpenPolicy] with documents in the place of the files that the configuration
+// names.
+func OtherPolicy(c config.Config, documents []policy.Document, isolation string, kept store.Reader) (*policy.Engine, error) {
+	return openPolicy(c, func() ([]policy.Document, error) { return documents, nil }, isolation, kept)
+}
+
+// openPolicy opens the policies of a configuration; files are those that it names, nil for none.
+func openPolicy(c config.Config, files policy.Source, isolation string, kept store.Reader) (*policy.Engine, error) {
 	known, err := json.Marshal([]any{c.Tenant, c.Policy.Groups, c.Policy.Roles, c.Policy.Consent}, json.Deterministic(true))
 	if err != nil {
 		return nil, err
@@ -31,8 +45,8 @@ func OpenPolicy(c config.Config, path, isolation string, kept store.Reader) (*po
 	o := policy.Options{Standing: standing(c), Known: known, Isolation: isolation, Sources: []policy.Source{
 		policy.Approvers(c.Tenant, members(c.Approvals.By)), policy.Configurers(c.Tenant, members(c.Policy.Configure)),
 	}}
-	if len(c.Policy.Files) > 0 {
-		o.Sources = append(o.Sources, policy.Files(dir, c.Policy.Files...))
+	if files != nil {
+		o.Sources = append(o.Sources, files)
 	}
 	if c.Policy.Default == config.DefaultTools {
 		o.Sources = append(o.Sources, policy.DefaultRules())

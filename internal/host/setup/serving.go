@@ -99,6 +99,18 @@ func Serving(home string) (pid int, why string) {
 	return pid, why
 }
 
+// Served reports whether a process has the lock of a data directory. It tries the lock, so
+// that a host which is about to take it may find it taken for a moment: it is for where the
+// note of [Serving] names a process that does not answer.
+func Served(home string) bool {
+	lock, err := filelock.Try(filepath.Join(home, ServeLock))
+	if err != nil || lock == nil {
+		return lock == nil && err == nil
+	}
+	lock.Remove()
+	return false
+}
+
 // Exclusive makes this process the one that serves a data directory, until
 // release is called or the process ends, however it ends.
 func Exclusive(home string) (release func(), err error) {

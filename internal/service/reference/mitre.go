@@ -200,11 +200,21 @@ func cut(text string) string {
 // AddMitre makes the table of techniques from bundles in files, in the place of
 // the one that there was. It returns its key, and how many there are of each matrix.
 func (d *Data) AddMitre(files ...string) (Key, map[string]int, error) {
+	table, counts, err := MitreTable(files...)
+	if err != nil {
+		return Key{}, nil, err
+	}
+	key, err := d.put(MitreTechniques, ".json", table)
+	return key, counts, err
+}
+
+// MitreTable makes that table, as JSON, and keeps it nowhere.
+func MitreTable(files ...string) (table []byte, counts map[string]int, err error) {
 	all := map[string]Technique{}
 	for _, path := range files {
 		table, err := readBundle(path)
 		if err != nil {
-			return Key{}, nil, err
+			return nil, nil, err
 		}
 		for id, t := range table {
 			if earlier, taken := all[id]; taken {
@@ -213,16 +223,12 @@ func (d *Data) AddMitre(files ...string) (Key, map[string]int, error) {
 			all[id] = t
 		}
 	}
-	counts := map[string]int{}
+	counts = map[string]int{}
 	for _, t := range all {
 		counts[t.Matrix]++
 	}
-	raw, err := json.Marshal(all, json.Deterministic(true))
-	if err != nil {
-		return Key{}, nil, err
-	}
-	key, err := d.put(MitreTechniques, ".json", raw)
-	return key, counts, err
+	table, err = json.Marshal(all, json.Deterministic(true))
+	return table, counts, err
 }
 
 func readBundle(path string) (map[string]Technique, error) {

@@ -170,11 +170,11 @@ func (d *Data) Add(key, file string) (Key, error) {
 	if err := CheckKey(key); err != nil {
 		return Key{}, err
 	}
-	raw, err := readGiven(file)
+	form, raw, err := ReadGiven(file)
 	if err != nil {
 		return Key{}, err
 	}
-	return d.set(key, strings.ToLower(filepath.Ext(file)), raw, file)
+	return d.set(key, "."+form, raw, file)
 }
 
 // Put puts data in the place of a key's. form is json, csv or txt; anything else is text.
@@ -203,7 +203,23 @@ func (d *Data) set(key, ending string, raw []byte, name string) (Key, error) {
 	return d.put(key, ending, raw)
 }
 
-// readGiven reads a file that a person names.
+// ReadGiven reads a file that a person names: its data, and the form json, csv or txt that
+// its name says. JSON is checked. Errors: invalid_input, input_too_large.
+func ReadGiven(path string) (form string, raw []byte, err error) {
+	raw, err = readGiven(path)
+	if err != nil {
+		return "", nil, err
+	}
+	ending := strings.ToLower(filepath.Ext(path))
+	if !slices.Contains(endings, ending) {
+		ending = ".txt"
+	}
+	if _, err := valueOf(raw, ending); err != nil {
+		return "", nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", path, err)
+	}
+	return ending[1:], raw, nil
+}
+
 func readGiven(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {

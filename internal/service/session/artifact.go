@@ -288,6 +288,11 @@ func (s *Sessions) Artifact(ctx context.Context, tenant, session, id string) (Ar
 	if err != nil {
 		return Artifact{}, err
 	}
+	return Named(all, session, id)
+}
+
+// Named returns the one of a session's artifacts that has an id, or a name that no other has.
+func Named(all []Artifact, session, id string) (Artifact, error) {
 	var named []Artifact
 	for _, a := range all {
 		if a.ID == id {

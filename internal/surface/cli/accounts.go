@@ -18,8 +18,9 @@ func (c *command) connect() *cobra.Command {
 	var scopes []string
 	var quiet bool
 	return c.change(spec{
-		use:   "connect PROVIDER",
-		short: "Connect your account with a provider, for plugins to act with in your calls",
+		anywhere: true,
+		use:      "connect PROVIDER",
+		short:    "Connect your account with a provider, for plugins to act with in your calls",
 		long: `Connect your account with a provider, for plugins to act with in your calls.
 
 PROVIDER is one of auth: providers in mortise.yaml. A page of the provider's opens
@@ -72,7 +73,7 @@ func (c *command) accounts() *cobra.Command {
 }
 
 func (c *command) accountsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the providers and your accounts with them, without tokens", example: "  mortise accounts list"}, view.Accounts,
+	return list(c, spec{anywhere: true, use: "list", short: "List the providers and your accounts with them, without tokens", example: "  mortise accounts list"}, view.Accounts,
 		func(ctx context.Context, q *ask) ([]host.AccountState, error) {
 			all, err := q.Accounts().List(ctx)
 			if err == nil && len(all) == 0 && !c.json {
@@ -86,8 +87,9 @@ func (c *command) accountsTest() *cobra.Command {
 	mode, subject := host.AccountOfUser, ""
 	var scopes []string
 	return c.change(spec{
-		use:   "test PROVIDER",
-		short: "Try whether a token can be had, and say why not",
+		anywhere: true,
+		use:      "test PROVIDER",
+		short:    "Try whether a token can be had, and say why not",
 		long: `Try whether a token can be had, and say why not.
 
 Your own account's is renewed; with --mode service_account or domain_delegate one
@@ -107,9 +109,10 @@ of the host's service account is asked for. The token is not shown.`,
 
 func (c *command) accountsRemove() *cobra.Command {
 	return c.change(spec{
-		use:     "remove PROVIDER",
-		short:   "Forget your account with a provider, and tell the provider so",
-		example: "  mortise accounts remove google",
+		anywhere: true,
+		use:      "remove PROVIDER",
+		short:    "Forget your account with a provider, and tell the provider so",
+		example:  "  mortise accounts remove google",
 	}, func(ctx context.Context, q *ask) (done, error) {
 		gone, err := q.Accounts().Remove(ctx, q.args[0])
 		if err == nil && !gone.Revoked && !c.json {

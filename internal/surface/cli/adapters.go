@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -19,8 +18,9 @@ func (c *command) adaptersDeliver() *cobra.Command {
 	var event string
 	var wait bool
 	return c.command(spec{
-		use:   "deliver ADAPTER",
-		short: "Give an event to an adapter, and make a plan of what it means",
+		anywhere: true,
+		use:      "deliver ADAPTER",
+		short:    "Give an event to an adapter, and make a plan of what it means",
 		long: `Give an event to an adapter, and make a plan of what it means.
 
 ADAPTER is an operation of kind adapter: name, name/op or name/op@versions. It says
@@ -48,15 +48,15 @@ func (c *command) deliver(ctx context.Context, ref, given string, wait bool) err
 	if event == nil {
 		return usage{errors.New("--event is missing: a JSON object, @FILE, or - for standard input")}
 	}
-	return c.planning(ctx, func(a *app.App) (*host.Plan, error) {
-		if ref, err = c.nameOf(ctx, a, ref); err != nil {
-			return nil, err
-		}
-		watch := c.watch(ref + " reads the event")
-		v, err := a.Adapters.Deliver(ctx, host.Delivery{
-			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: a.Principal, Asker: host.OSUser(), Origin: plugin.OriginCLI, Observe: watch.Hear,
+	return c.reach(ctx, inHost, func(q *ask) error {
+		return c.planned(q, func(q *ask) (*host.Plan, error) {
+			if ref, err = c.nameOf(ctx, q, ref); err != nil {
+				return nil, err
+			}
+			watch := c.watch(ref + " reads the event")
+			v, err := q.Adapters().Deliver(ctx, host.NewDelivery{Adapter: ref, Event: event, Origin: plugin.OriginCLI, Observe: watch.Hear})
+			watch.End()
+			return c.submitted(ctx, q, v, err, wait)
 		})
-		watch.End()
-		return c.submitted(ctx, a, v, err, wait)
 	})
 }

@@ -5,15 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/input"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -40,26 +35,9 @@ func (c *command) adviseDenied(err error) {
 	}
 }
 
-// afterDashes returns the command line that was refused for an unknown flag, with
-// the two dashes before it that make it a member of the input.
-func (c *command) afterDashes(cmd *cobra.Command, err error) string {
-	_, flag, _ := strings.Cut(err.Error(), "unknown flag: ")
-	i := slices.IndexFunc(c.args, func(arg string) bool { return flag != "" && (arg == flag || strings.HasPrefix(arg, flag+"=")) })
-	if i < 1 {
-		return cmd.CommandPath() + " NAME -- --member value"
-	}
-	words := slices.Concat([]string{"mortise"}, c.args[:i], []string{"--"}, c.args[i:])
-	for n, word := range words {
-		if strings.ContainsAny(word, " \t\n'\"\\$&|;<>()*?{}") {
-			words[n] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-	}
-	return terminal.OneLine(strings.Join(words, " "), 300)
-}
-
 // adviseRun says what to do next after a run: about members that the input does
 // not have, paths that were given as text, and a newer version that is held.
-func (c *command) adviseRun(ctx context.Context, a *app.App, t *plugin.Target, ref string, given input.Arguments, err error) {
+func (c *command) adviseRun(ctx context.Context, q *ask, t *plugin.Target, ref string, given input.Arguments, err error) {
 	if text := view.Members(t, err); text != "" {
 		c.say("%s", text)
 	}
@@ -68,7 +46,7 @@ func (c *command) adviseRun(ctx context.Context, a *app.App, t *plugin.Target, r
 	} else {
 		c.advisePaths(given.List, given.Set)
 	}
-	c.adviseHeld(ctx, a, t, ref)
+	c.adviseHeld(ctx, q, t, ref)
 }
 
 // advisePaths says that a text of the input is the path of a file on this
@@ -89,11 +67,11 @@ func (c *command) advisePaths(arguments []input.Argument, set []string) {
 }
 
 // adviseHeld says that a newer version than the one that ran waits for a person.
-func (c *command) adviseHeld(ctx context.Context, a *app.App, t *plugin.Target, ref string) {
+func (c *command) adviseHeld(ctx context.Context, q *ask, t *plugin.Target, ref string) {
 	if t == nil || strings.Contains(ref, "@") {
 		return
 	}
-	shown, err := a.Registry.Show(ctx, t.Manifest.Name)
+	shown, err := q.Plugins().Show(ctx, t.Manifest.Name)
 	if err != nil {
 		return
 	}

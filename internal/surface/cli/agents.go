@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -27,9 +28,9 @@ tool is a call like any other, with the rights of the user in the conversation.
 gives it a plugin. These commands need the right to configure mortise.agents; each
 change is an entry of the ledger.`,
 	}, c.agentsCreate(), c.agentsList(), c.agentsShow(), c.agentsSet(),
-		c.agentsChange("start", "Let an agent take messages of its channels, and the times of its schedules", "is running", host.Agents.Start),
-		c.agentsChange("stop", "Let an agent take no more messages; a turn that was begun goes on", "is stopped", host.Agents.Stop),
-		c.agentsChange("delete", "Take an agent away, with its memory, its schedules and what it was given; what was said with it stays", "is deleted", host.Agents.Delete),
+		c.agentsChange("start", "Let an agent take messages of its channels, and the times of its schedules", "is running", client.Agents.Start),
+		c.agentsChange("stop", "Let an agent take no more messages; a turn that was begun goes on", "is stopped", client.Agents.Stop),
+		c.agentsChange("delete", "Take an agent away, with its memory, its schedules and what it was given; what was said with it stays", "is deleted", client.Agents.Delete),
 		c.agentsMemory(), c.agentsRemember(), c.agentsForget(), c.agentsConversations(), c.agentsEnd(), c.agentsSchedule())
 	cmd.Aliases = []string{"agent"}
 	return cmd
@@ -116,8 +117,9 @@ func (c *command) agentsCreate() *cobra.Command {
 	var brain string
 	var change host.AgentChange
 	return c.change(spec{
-		use:   "create ID",
-		short: "Make an agent, which is stopped and has the plugins that all agents have",
+		anywhere: true,
+		use:      "create ID",
+		short:    "Make an agent, which is stopped and has the plugins that all agents have",
 		example: `  mortise agents create support --prompt "You help customers of a bakery."
   mortise plugins enable orders --agent support
   mortise chat support`,
@@ -154,8 +156,9 @@ func (c *command) agentsSet() *cobra.Command {
 	var f agentFlags
 	var change host.AgentChange
 	return c.change(spec{
-		use:   "set ID",
-		short: "Change the prompt, the tier or the settings of an agent; what is not given stays",
+		anywhere: true,
+		use:      "set ID",
+		short:    "Change the prompt, the tier or the settings of an agent; what is not given stays",
 		example: `  mortise agents set support --prompt-file support.md
   mortise agents set support --settings support.json --tier heavy`,
 		complete: c.completeAgents,
@@ -173,8 +176,8 @@ func (c *command) agentsSet() *cobra.Command {
 }
 
 // agentsChange is a command that changes one agent.
-func (c *command) agentsChange(verb, short, what string, do func(host.Agents, context.Context, string) (host.Agent, error)) *cobra.Command {
-	return c.change(spec{use: verb + " ID", short: short, example: "  mortise agents " + verb + " support", complete: c.completeAgents},
+func (c *command) agentsChange(verb, short, what string, do func(client.Agents, context.Context, string) (host.Agent, error)) *cobra.Command {
+	return c.change(spec{anywhere: true, use: verb + " ID", short: short, example: "  mortise agents " + verb + " support", complete: c.completeAgents},
 		func(ctx context.Context, q *ask) (done, error) {
 			changed, err := do(q.Agents(), ctx, q.args[0])
 			return done{value: changed, said: fmt.Sprintf("agent %s %s", changed.ID, what)}, err
@@ -182,12 +185,13 @@ func (c *command) agentsChange(verb, short, what string, do func(host.Agents, co
 }
 
 func (c *command) agentsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the agents there are", example: "  mortise agents list"}, view.Agents,
+	return list(c, spec{anywhere: true, use: "list", short: "List the agents there are", example: "  mortise agents list"}, view.Agents,
 		func(ctx context.Context, q *ask) ([]host.Agent, error) { return q.Agents().List(ctx) })
 }
 
 func (c *command) agentsShow() *cobra.Command {
 	return show(c, spec{
+		anywhere: true,
 		use:      "show ID",
 		short:    "Show an agent: its plugins and by what it has them, its channels, what it remembers",
 		example:  "  mortise agents show support",
@@ -198,8 +202,9 @@ func (c *command) agentsShow() *cobra.Command {
 func (c *command) agentsSchedule() *cobra.Command {
 	var cron, every, zone, prompt string
 	spec := spec{
-		use:   "schedule ID",
-		short: "Have an agent asked at set times, and print the id of the feed that does it",
+		anywhere: true,
+		use:      "schedule ID",
+		short:    "Have an agent asked at set times, and print the id of the feed that does it",
 		long: `Have an agent asked at set times, in a conversation of its own each, and print the id
 of the feed that does it. The turns have the rights of the feed's owner: you.
 'mortise serve' makes them while the agent is started; 'mortise feeds' shows, pauses
@@ -246,4 +251,4 @@ func (c *command) completeAgents(cmd *cobra.Command, args []string, _ string) (i
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (c *command) agentIDs(cmd *cobra.Command) []string { return c.offers(cmd, host.Offers.Agents) }
+func (c *command) agentIDs(cmd *cobra.Command) []string { return c.offers(cmd, client.Offers.Agents) }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 )
@@ -16,6 +17,7 @@ func (c *command) agentsMemory() *cobra.Command {
 	var search string
 	var last int
 	return list(c, spec{
+		anywhere: true,
 		use:      "memory ID",
 		short:    "Show what an agent remembers, the newest first",
 		example:  "  mortise agents memory support --search hours",
@@ -31,6 +33,7 @@ func (c *command) agentsMemory() *cobra.Command {
 
 func (c *command) agentsRemember() *cobra.Command {
 	return c.change(spec{
+		anywhere: true,
 		use:      "remember ID KEY TEXT",
 		short:    "Have an agent remember something, in place of what it had under that key",
 		example:  `  mortise agents remember support hours "The shop is open from 7 to 18."`,
@@ -42,10 +45,11 @@ func (c *command) agentsRemember() *cobra.Command {
 
 func (c *command) agentsForget() *cobra.Command {
 	return c.change(spec{
+		anywhere: true,
 		use:      "forget ID KEY",
 		short:    "Take something from what an agent remembers",
 		example:  "  mortise agents forget support hours",
-		complete: c.ofAgent(host.Offers.Memories),
+		complete: c.ofAgent(client.Offers.Memories),
 	}, func(ctx context.Context, q *ask) (done, error) {
 		return memoryChanged(q, "has forgotten"), q.Agents().Forget(ctx, q.args[0], q.args[1])
 	})
@@ -59,15 +63,16 @@ func memoryChanged(q *ask, what string) done {
 func (c *command) agentsConversations() *cobra.Command {
 	var last int
 	return c.command(spec{
-		use:   "conversations ID [SESSION]",
-		short: "List the conversations with an agent, the newest first; or show the messages of one",
+		anywhere: true,
+		use:      "conversations ID [SESSION]",
+		short:    "List the conversations with an agent, the newest first; or show the messages of one",
 		example: `  mortise agents conversations support
   mortise agents conversations support sess_2f6c`,
-		complete: c.ofAgent(host.Offers.Conversations),
+		complete: c.ofAgent(client.Offers.Conversations),
 		limit:    &limit{"last", &last, 50, "how many conversations, or messages"},
 	}, func(ctx context.Context, q *ask) error {
 		if len(q.args) == 2 {
-			one, err := inSession(ctx, q.API, q.args[1], func(id string) (s view.ConversationShown, err error) {
+			one, err := inSession(ctx, q.Host, q.args[1], func(id string) (s view.ConversationShown, err error) {
 				s.Conversation, s.Messages, err = q.Agents().Messages(ctx, q.args[0], id, last)
 				return s, err
 			})
@@ -89,18 +94,19 @@ func (c *command) agentsConversations() *cobra.Command {
 
 func (c *command) agentsEnd() *cobra.Command {
 	return c.change(spec{
-		use:   "end ID [SESSION]",
-		short: "End a conversation with an agent: the one that is named, else your own newest at the terminal",
+		anywhere: true,
+		use:      "end ID [SESSION]",
+		short:    "End a conversation with an agent: the one that is named, else your own newest at the terminal",
 		long: `End a conversation with an agent: the one that is named, else your own newest at the
 terminal. A turn that goes on is waited for. The agent's plugins hear
 session.closed@v1 with the reason user: in the host that serves, or here where none
 does. What is said later begins a new conversation.`,
 		example: `  mortise agents end support
   mortise agents end support sess_2f6c`,
-		complete: c.ofAgent(host.Offers.Conversations),
+		complete: c.ofAgent(client.Offers.Conversations),
 	}, func(ctx context.Context, q *ask) (done, error) {
 		defer c.errs.Begin("ending the conversation").End()
-		one, err := inSession(ctx, q.API, strings.Join(q.args[1:], ""), func(id string) (host.Conversation, error) { return q.Agents().End(ctx, q.args[0], id) })
+		one, err := inSession(ctx, q.Host, strings.Join(q.args[1:], ""), func(id string) (host.Conversation, error) { return q.Agents().End(ctx, q.args[0], id) })
 		return done{value: one, said: fmt.Sprintf("the conversation %s has ended", one.Session)}, err
 	})
 }

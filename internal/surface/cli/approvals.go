@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
@@ -32,7 +32,8 @@ func (c *command) approvalsList() *cobra.Command {
 	var all bool
 	var last int
 	return list(c, spec{
-		use: "list", short: "List what waits for a person, as far as you asked for it or may decide it", example: "  mortise approvals list --all",
+		anywhere: true,
+		use:      "list", short: "List what waits for a person, as far as you asked for it or may decide it", example: "  mortise approvals list --all",
 		flags: func(cmd *cobra.Command) { cmd.Flags().BoolVar(&all, "all", false, "those that were decided too") },
 		limit: &limit{"last", &last, 50, "how many approvals"}, watch: true,
 	}, view.Approvals, func(ctx context.Context, q *ask) ([]*host.Question, error) {
@@ -41,20 +42,20 @@ func (c *command) approvalsList() *cobra.Command {
 }
 
 func (c *command) approvalsShow() *cobra.Command {
-	return c.command(spec{use: "show ID", short: "Show everything that an approval is bound to", example: "  mortise approvals show 3f21aa", complete: c.offering(host.Offers.Approvals)},
+	return c.command(spec{anywhere: true, use: "show ID", short: "Show everything that an approval is bound to", example: "  mortise approvals show 3f21aa", complete: c.offering(client.Offers.Approvals)},
 		func(ctx context.Context, q *ask) error {
-			row, question, err := q.Approvals().Show(ctx, q.args[0])
+			asked, err := q.Approvals().Asked(ctx, q.args[0])
 			if err != nil {
 				return err
 			}
 			if c.json {
-				return c.print(question)
+				return c.print(asked.Question)
 			}
-			if err := view.Question(c.out, question); err != nil {
+			if err := view.Question(c.out, asked.Question); err != nil {
 				return err
 			}
-			if row.State == host.ApprovalOpen {
-				c.say("\n%s", c.toDecide(ctx, q.app, row))
+			if asked.Row.State == host.ApprovalOpen {
+				c.say("\n%s", c.toDecide(q.Who(), &asked))
 			}
 			return nil
 		})
@@ -64,31 +65,32 @@ func (c *command) approvalsApprove() *cobra.Command {
 	var reason string
 	var noWait bool
 	return c.command(spec{
-		use:   "approve ID|TOKEN",
-		short: "Agree to one call or plan; the call goes on, and its end is shown",
+		anywhere: true,
+		use:      "approve ID|TOKEN",
+		short:    "Agree to one call or plan; the call goes on, and its end is shown",
 		long: `Agree to one call or plan. A call goes on in the process that waits for it or in
 'mortise serve', and otherwise here. Its result is shown, and the exit status is that
 of 'mortise run'.`,
 		example:  `  mortise approvals approve 3f21aa --reason "agreed by phone"`,
-		complete: c.offering(host.Offers.Approvals),
+		complete: c.offering(client.Offers.Approvals),
 		flags: func(cmd *cobra.Command) {
 			reasonFlag(cmd, &reason)
 			cmd.Flags().BoolVar(&noWait, "no-wait", false, "decide, and leave the call to others")
 		},
 	}, func(ctx context.Context, q *ask) error {
-		row, err := c.decide(ctx, q.app, q.args[0], true, reason)
+		asked, err := c.decide(ctx, q, q.args[0], true, reason)
 		if err != nil {
 			return err
 		}
-		if noWait || row.SubjectKind == host.SubjectPlan {
-			return c.decided(ctx, q.app, row)
+		if noWait || asked.Row.SubjectKind == host.SubjectPlan {
+			return c.decided(&asked)
 		}
 		if !c.json {
 			c.say("approved; the call goes on")
 		}
-		leave(ctx, q.app, row.SubjectID)
-		res, err := c.await(ctx, q.app, row.SubjectID, 0, nil)
-		if err := c.closeBooks(q.app, true); err != nil {
+		leave(ctx, q, asked.Row.SubjectID)
+		res, err := c.await(ctx, q, asked.Row.SubjectID, 0, nil)
+		if err := c.closeBooks(q, true); err != nil {
 			return err
 		}
 		return c.answer("", res, err)
@@ -98,42 +100,39 @@ of 'mortise run'.`,
 func (c *command) approvalsDeny() *cobra.Command {
 	var reason string
 	return c.command(spec{
+		anywhere: true,
 		use:      "deny ID|TOKEN",
 		short:    "Refuse one call or plan; the requester may do so too",
 		example:  `  mortise approvals deny 3f21aa --reason "the wrong address"`,
-		complete: c.offering(host.Offers.Approvals),
+		complete: c.offering(client.Offers.Approvals),
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&reason, "reason", "", "why, for the record and for the requester")
 		},
 	}, func(ctx context.Context, q *ask) error {
-		row, err := c.decide(ctx, q.app, q.args[0], false, reason)
+		asked, err := c.decide(ctx, q, q.args[0], false, reason)
 		if err != nil {
 			return err
 		}
-		return c.decided(ctx, q.app, row)
+		return c.decided(&asked)
 	})
 }
 
 // decide answers an approval as the acting principal, and says so where the answer counts
 // only because the configuration takes a name's word.
-func (c *command) decide(ctx context.Context, a *app.App, given string, approve bool, reason string) (*host.ApprovalRow, error) {
-	row, answer, err := a.As(a.Principal).Approvals().Decide(ctx, given, approve, c.own(a), reason)
-	if err == nil && a.Config.Approvals.TrustAs && host.SamePerson(row, answer) {
-		c.say("approvals.trust_as: %s asked for this as %s and approved it as %s; no second person is known of", host.OSUserName(), row.Requester, host.PrincipalName(a.Principal))
+func (c *command) decide(ctx context.Context, q *ask, given string, approve bool, reason string) (host.Asked, error) {
+	asked, err := q.Approvals().Answer(ctx, given, approve, c.own(), reason)
+	if err == nil && asked.Same {
+		c.say("approvals.trust_as: %s asked for this as %s and approved it as %s; no second person is known of", host.OSUserName(), asked.Row.Requester, q.Who().Principal)
 	}
-	return row, err
+	return asked, err
 }
 
 // decided shows how an approval stands after an answer.
-func (c *command) decided(ctx context.Context, a *app.App, row *host.ApprovalRow) error {
-	q, err := a.Host.Approvers().Question(ctx, row)
-	if err != nil {
-		return err
-	}
+func (c *command) decided(asked *host.Asked) error {
 	if c.json {
-		return c.print(q)
+		return c.print(asked.Question)
 	}
-	view.Decided(c.out, c.errs, q)
+	view.Decided(c.out, c.errs, asked.Question)
 	return nil
 }
 
@@ -141,10 +140,10 @@ func (c *command) decided(ctx context.Context, a *app.App, row *host.ApprovalRow
 // a little more than its polling interval.
 const grace = 300 * time.Millisecond
 
-// leave lets others go on with a call first.
-func leave(ctx context.Context, a *app.App, id string) {
-	for end := time.Now().Add(grace); time.Now().Before(end) && ctx.Err() == nil; {
-		row, err := a.Ledger.Call(ctx, a.Config.Tenant, id)
+// leave lets others go on with a call first, where this process could.
+func leave(ctx context.Context, q *ask, id string) {
+	for end := time.Now().Add(grace); q.app != nil && time.Now().Before(end) && ctx.Err() == nil; {
+		row, err := q.app.Ledger.Call(ctx, q.app.Config.Tenant, id)
 		if err != nil || row == nil || row.State != host.CallQueued {
 			return
 		}

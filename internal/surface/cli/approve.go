@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
@@ -18,8 +17,9 @@ import (
 
 func (c *command) pluginsDiff() *cobra.Command {
 	return show(c, spec{
-		use:   "diff NAME[@VERSION]",
-		short: "Show what is different in a plugin that is held",
+		anywhere: true,
+		use:      "diff NAME[@VERSION]",
+		short:    "Show what is different in a plugin that is held",
 		long: `Show what is different in a plugin that is held, compared with the version that
 was approved: what it may do, what it says, its schemas, its files. Invisible
 characters are written out. None of its code runs.`,
@@ -34,8 +34,9 @@ characters are written out. None of its code runs.`,
 func (c *command) pluginsApprove() *cobra.Command {
 	var yes bool
 	return c.change(spec{
-		use:   "approve NAME[@VERSION]",
-		short: "Let a plugin be called that is held because it changed",
+		anywhere: true,
+		use:      "approve NAME[@VERSION]",
+		short:    "Let a plugin be called that is held because it changed",
 		long: `Let a plugin be called that is held because it changed. The difference to what was
 approved before is shown first. Only what was shown is approved: if anything is
 another by then, nothing happens. Where the manifest leaves operations or schemas
@@ -52,7 +53,7 @@ and asked about too.`,
 			return nil
 		},
 	}, func(ctx context.Context, q *ask) (done, error) {
-		review, err := c.reviewed(ctx, q.app, q.args[0], yes)
+		review, err := c.reviewed(ctx, q, q.args[0], yes)
 		if err != nil {
 			return done{}, view.WithNext(err)
 		}
@@ -67,7 +68,7 @@ and asked about too.`,
 
 // reviewed shows what is different and asks, unless the answer is yes already.
 // Nothing of the plugin runs before the first yes.
-func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool) (host.PluginReview, error) {
+func (c *command) reviewed(ctx context.Context, q *ask, ref string, yes bool) (host.PluginReview, error) {
 	var out io.Writer = c.out
 	if c.json {
 		out = c.errs // the object alone goes to standard output
@@ -88,7 +89,7 @@ func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool
 		}
 		return plugin.Errorf(plugin.CodeApprovalDenied, "%s stays held", name)
 	}
-	first, err := a.As(a.Principal).Plugins().Review(ctx, ref, false)
+	first, err := q.Plugins().Review(ctx, ref, false)
 	if err != nil {
 		return first, err
 	}
@@ -96,7 +97,7 @@ func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool
 		return first, err
 	}
 	// The version is named: another one may have come to wait meanwhile.
-	second, err := a.As(a.Principal).Plugins().Review(ctx, first.Name+"@"+first.Version, true)
+	second, err := q.Plugins().Review(ctx, first.Name+"@"+first.Version, true)
 	if err != nil || second.Digest == first.Digest && second.Hash == first.Hash {
 		return second, err
 	}

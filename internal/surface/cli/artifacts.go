@@ -3,17 +3,14 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 )
@@ -27,8 +24,9 @@ func (c *command) artifactsAdd() *cobra.Command {
 	var in string
 	var a host.NewArtifact
 	return c.command(spec{
-		use:   "add FILE...",
-		short: "Register files in a session",
+		anywhere: true,
+		use:      "add FILE...",
+		short:    "Register files in a session",
 		long: `Register files in a session.
 
 Each is copied and never changes again. The same file under the same name is the
@@ -53,11 +51,11 @@ artifact that is there already. Its type is found out by its name and how it beg
 			}
 			return cmp.Or(checkLabels(a.Labels), err)
 		},
-	}, func(ctx context.Context, q *ask) error { return c.addArtifacts(ctx, q.API, in, q.args, a) })
+	}, func(ctx context.Context, q *ask) error { return c.addArtifacts(ctx, q.Host, in, q.args, a) })
 }
 
 // addFile registers a person's file, and says how far it is where that takes long.
-func (c *command) addFile(ctx context.Context, k host.API, in, path string, a host.NewArtifact) (host.Artifact, error) {
+func (c *command) addFile(ctx context.Context, k client.Host, in, path string, a host.NewArtifact) (host.Artifact, error) {
 	if err := c.refuseOwn(path); err != nil {
 		return host.Artifact{}, err
 	}
@@ -68,7 +66,7 @@ func (c *command) addFile(ctx context.Context, k host.API, in, path string, a ho
 	return inSession(ctx, k, in, func(id string) (host.Artifact, error) { return k.Sessions().AddFile(ctx, id, path, a) })
 }
 
-func (c *command) addArtifacts(ctx context.Context, k host.API, in string, paths []string, a host.NewArtifact) error {
+func (c *command) addArtifacts(ctx context.Context, k client.Host, in string, paths []string, a host.NewArtifact) error {
 	added := []host.Artifact{}
 	var failed error
 	for _, path := range paths {
@@ -93,7 +91,7 @@ func (c *command) addArtifacts(ctx context.Context, k host.API, in string, paths
 	return failed
 }
 
-func (c *command) addArtifact(ctx context.Context, k host.API, in, path string, a host.NewArtifact) (host.Artifact, error) {
+func (c *command) addArtifact(ctx context.Context, k client.Host, in, path string, a host.NewArtifact) (host.Artifact, error) {
 	if path != "-" && isDirectory(path) {
 		return c.addDirectory(ctx, k, in, path, a)
 	}
@@ -110,7 +108,7 @@ func (c *command) artifactsList() *cobra.Command {
 	var in string
 	return list(c, spec{
 		use: "list", short: "List the artifacts of a session, the oldest first", example: "  mortise artifacts list --session sess_4f2a",
-		door: inStore, flags: func(cmd *cobra.Command) { c.sessionFlag(cmd, &in) },
+		anywhere: true, door: inStore, flags: func(cmd *cobra.Command) { c.sessionFlag(cmd, &in) },
 		check: func([]string) (err error) { in, err = whichSession(in); return err },
 	}, view.Artifacts, func(ctx context.Context, q *ask) ([]host.Artifact, error) {
 		return q.artifacts(ctx, in)
@@ -119,7 +117,7 @@ func (c *command) artifactsList() *cobra.Command {
 
 // artifacts returns those of the session that is meant.
 func (q *ask) artifacts(ctx context.Context, in string) ([]host.Artifact, error) {
-	s, err := findSession(ctx, q.API, in)
+	s, err := findSession(ctx, q.Host, in)
 	if err != nil {
 		return nil, err
 	}
@@ -129,11 +127,12 @@ func (q *ask) artifacts(ctx context.Context, in string) ([]host.Artifact, error)
 func (c *command) artifactsShow() *cobra.Command {
 	var in string
 	return show(c, spec{
-		use:     "show ARTIFACT",
-		short:   "Show an artifact, what it was made from and what was made from it",
-		long:    "Show an artifact, what it was made from and what was made from it.\n\nARTIFACT is an id, or a name that no other artifact of the session has.",
-		example: "  mortise artifacts show auth.log.1 --session sess_4f2a",
-		door:    inStore, complete: c.completeArtifacts(&in), flags: func(cmd *cobra.Command) { c.sessionFlag(cmd, &in) },
+		anywhere: true,
+		use:      "show ARTIFACT",
+		short:    "Show an artifact, what it was made from and what was made from it",
+		long:     "Show an artifact, what it was made from and what was made from it.\n\nARTIFACT is an id, or a name that no other artifact of the session has.",
+		example:  "  mortise artifacts show auth.log.1 --session sess_4f2a",
+		door:     inStore, complete: c.completeArtifacts(&in), flags: func(cmd *cobra.Command) { c.sessionFlag(cmd, &in) },
 		check: func([]string) (err error) { in, err = whichSession(in); return err },
 	}, func(ctx context.Context, q *ask) (s view.ArtifactShown, err error) {
 		all, err := q.artifacts(ctx, in)
@@ -149,11 +148,11 @@ func (c *command) artifactsShow() *cobra.Command {
 
 // artifact returns the one that is meant.
 func (q *ask) artifact(ctx context.Context, in, given string) (host.Artifact, error) {
-	s, err := findSession(ctx, q.API, in)
+	s, err := findSession(ctx, q.Host, in)
 	if err != nil {
 		return host.Artifact{}, err
 	}
-	return findArtifact(ctx, q.API, s.ID, given)
+	return findArtifact(ctx, q.Host, s.ID, given)
 }
 
 func (c *command) artifactsGet() *cobra.Command {
@@ -173,7 +172,7 @@ func (c *command) artifactsGet() *cobra.Command {
 			if to == "" && c.onTerminal() {
 				return usage{errors.New("its bytes could steer the terminal; -o FILE, or a pipe, takes them")}
 			}
-			return inHost(c, cmd.Context(), func(q *ask) error {
+			return c.reach(cmd.Context(), inHost, func(q *ask) error {
 				a, err := q.artifact(cmd.Context(), id, args[0])
 				if err != nil {
 					return err
@@ -196,39 +195,13 @@ func (c *command) artifactsGet() *cobra.Command {
 	return cmd
 }
 
-// writeWhole writes a file that has its name only once all of it is there. A new
-// file has the mode that the person's umask leaves, another one keeps its own; a
-// link still leads to it.
-func writeWhole(path string, r io.Reader) (err error) {
-	if leads, err := filepath.EvalSymlinks(path); err == nil {
-		path = leads
-	}
-	was, statErr := os.Stat(path)
-	if statErr == nil && !was.Mode().IsRegular() {
-		return usage{fmt.Errorf("%s is no regular file; -o names the file to write", path)}
-	}
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), ".mortise-"+rand.Text()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
+// writeWhole is [view.WriteFile], for a path that was typed.
+func writeWhole(path string, r io.Reader) error {
+	err := view.WriteFile(path, r)
+	if errors.As(err, new(view.Unwritable)) {
 		return usage{err}
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if statErr == nil {
-		if stat, is := was.Sys().(*syscall.Stat_t); is {
-			_ = f.Chown(int(stat.Uid), int(stat.Gid)) // which the administrator may do
-		}
-		err = f.Chmod(was.Mode().Perm())
-	}
-	if err == nil {
-		_, err = io.Copy(f, r)
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return err
 }
 
 func (c *command) artifactsTypes() *cobra.Command {
@@ -247,7 +220,7 @@ func typeNames() (names []string) {
 func (c *command) completeArtifacts(in *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 		if id, err := whichSession(*in); err == nil && len(args) == 0 {
-			c.completing(cmd, func(k host.API) {
+			c.completing(cmd, func(k client.Host) {
 				all, _ := k.Sessions().Artifacts(cmd.Context(), id)
 				for _, a := range all[max(0, len(all)-offered):] {
 					ids = append(ids, a.ID+"\t"+terminal.OneLine(a.Type+" "+a.Name, 60))

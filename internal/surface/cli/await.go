@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
@@ -22,7 +22,7 @@ type unfinished = host.Unfinished
 // await waits until a call has ended and returns its result: without a deadline
 // where limit is 0. An approval that may be answered here is prompted for
 // meanwhile; asks may be nil.
-func (c *command) await(ctx context.Context, a *app.App, id string, limit time.Duration, asks *prompt) (plugin.Result, error) {
+func (c *command) await(ctx context.Context, q *ask, id string, limit time.Duration, asks *prompt) (plugin.Result, error) {
 	w := host.Waiting{Limit: limit, Resumes: func(row *host.CallRow) func() { return c.resumes(ctx, row.ID) }}
 	if asks != nil {
 		w.Left = asks.leave
@@ -31,7 +31,7 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 			return !done, err
 		}
 	}
-	return a.As(a.Principal).Calls().Wait(ctx, id, w)
+	return q.Calls().Wait(ctx, id, w)
 }
 
 // resumes tells a person that this command runs a call, until what it returns is called:
@@ -48,23 +48,18 @@ func (c *command) resumes(ctx context.Context, id string) (done func()) {
 }
 
 // hold waits for a call that has not ended, and before it tells a person why.
-func (c *command) hold(ctx context.Context, a *app.App, res plugin.Result, limit time.Duration) (plugin.Result, error) {
+func (c *command) hold(ctx context.Context, q *ask, res plugin.Result, limit time.Duration) (plugin.Result, error) {
 	var asks *prompt
 	look := context.WithoutCancel(ctx) // an interrupted command still tells the user how to continue
-	if res.Status == plugin.PendingApproval {
-		row, err := a.Ledger.ApprovalOf(look, a.Config.Tenant, res.CallID)
-		if err != nil {
+	if res.Status != plugin.PendingApproval {
+		c.aside("call %s is still at work; Ctrl-C leaves it", res.CallID)
+	} else if res.Approval != nil {
+		var err error
+		if asks, err = c.askHere(look, q, res.Approval.ID); err != nil {
 			return res, err
 		}
-		if row != nil {
-			if asks, err = c.askHere(look, a, row); err != nil {
-				return res, err
-			}
-		}
-	} else {
-		c.aside("call %s is still at work; Ctrl-C leaves it", res.CallID)
 	}
-	done, err := c.await(ctx, a, res.CallID, limit, asks)
+	done, err := c.await(ctx, q, res.CallID, limit, asks)
 	var waits unfinished
 	if errors.As(err, &waits) {
 		res.Status = done.Status
@@ -83,56 +78,59 @@ func (c *command) aside(format string, args ...any) {
 
 // askHere tells a person what a call waits for. It returns the prompt where the
 // person may answer here and now, and nil otherwise.
-func (c *command) askHere(ctx context.Context, a *app.App, row *host.ApprovalRow) (*prompt, error) {
+func (c *command) askHere(ctx context.Context, q *ask, id string) (*prompt, error) {
 	if c.json && !terminal.Is(c.errs) {
 		return nil, nil
 	}
-	q, err := a.Host.Approvers().Question(ctx, row)
+	asked, err := q.Approvals().Asked(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	c.say("%s %s waits for approval: %s\n", q.Operation, q.Version, q.Why)
-	if err := view.Question(c.errs, q); err != nil {
+	c.say("%s %s waits for approval: %s\n", asked.Question.Operation, asked.Question.Version, asked.Question.Why)
+	if err := view.Question(c.errs, asked.Question); err != nil {
 		return nil, err
 	}
-	if !c.json && c.own(a) && a.Host.Approvers().MayApprove(ctx, row, a.Principal) == nil {
-		return newPrompt(c, a, row), nil
+	if !c.json && asked.Theirs && c.own() {
+		return newPrompt(c, q, id), nil
 	}
-	c.say("\n%s", c.toDecide(ctx, a, row))
+	c.say("\n%s", c.toDecide(q.Who(), &asked))
 	c.say("Ctrl-C leaves the call waiting; nothing is lost")
 	return nil, nil
 }
 
-// own reports whether the user at this terminal may approve their own requests:
-// the owner, where the configuration allows it.
-func (c *command) own(a *app.App) bool {
-	return a.Config.Approvals.Self && a.Owner() && terminal.Is(c.in) && terminal.Is(c.errs)
-}
+// own reports whether a person is at this terminal, who may approve their own requests
+// where the configuration allows it to the owner.
+func (c *command) own() bool { return terminal.Is(c.in) && terminal.Is(c.errs) }
 
 // toDecide says what those do, at another terminal, who may decide.
-func (c *command) toDecide(ctx context.Context, a *app.App, row *host.ApprovalRow) string {
-	names := a.Host.Approvers().Deciders(ctx, row)
+func (c *command) toDecide(who client.Who, asked *host.Asked) string {
+	names := asked.Deciders
 	if len(names) == 0 {
-		return "the configuration names no approver other than " + row.Requester + ", who asked for it; see 'mortise help approvals'"
+		return "the configuration names no approver other than " + asked.Row.Requester + ", who asked for it; see 'mortise help approvals'"
 	}
-	as := ""
-	if names[0] != a.Config.Principal {
+	as, where := "", "at another terminal"
+	switch {
+	case who.Manner == client.AtURL:
+		where = "with a token of their own"
+	case !asked.TrustAs:
+		where = "as another user of the operating system"
+	}
+	if names[0] != asked.Owner && who.Manner != client.AtURL {
 		as = " --as " + quoted(names[0])
 	}
 	most := names[:min(len(names), 5)]
-	where := "at another terminal"
-	if !a.Config.Approvals.TrustAs {
-		where = "as another user of the operating system"
-	}
-	return fmt.Sprintf("%s may approve it, %s:\n  %s approvals approve %s%s", strings.Join(most, ", "), where, c.program(a), row.ID, as)
+	return fmt.Sprintf("%s may approve it, %s:\n  %s approvals approve %s%s", strings.Join(most, ", "), where, c.program(who), asked.Row.ID, as)
 }
 
 // program is this program with what makes it find the same host in a shell that
 // knows nothing of this one.
-func (c *command) program(a *app.App) string {
+func (c *command) program(who client.Who) string {
 	line := "mortise"
-	if usual, err := filepath.Abs(usualHome()); err != nil || usual != a.Home {
-		line += " --home " + quoted(a.Home)
+	if who.Manner == client.AtURL {
+		return line + " --server " + quoted(who.Server)
+	}
+	if usual, err := filepath.Abs(usualHome()); err != nil || usual != who.Home {
+		line += " --home " + quoted(who.Home)
 	}
 	if c.config != "" {
 		path, err := filepath.Abs(c.config)

@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/host/archive"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/upkeep"
 )
 
 func (c *command) backup() *cobra.Command {
 	var recipients []string
 	var passphrase string
-	o := archive.BackupOptions{}
+	o := upkeep.BackupOptions{}
 	return c.command(spec{
 		use:   "backup FILE",
 		short: "Write everything but the keys to one file, also while a host is at work",
@@ -41,7 +41,7 @@ it; pg_dump backs that up.`,
 		if o.Database, err = c.place().FindDatabase(); err != nil {
 			return err
 		}
-		if o.Recipients, err = archive.Recipients(recipients, passphrase); err != nil {
+		if o.Recipients, err = upkeep.Recipients(recipients, passphrase); err != nil {
 			return usage{err}
 		}
 		if err := c.mayBackup(ctx); err != nil {
@@ -49,7 +49,7 @@ it; pg_dump backs that up.`,
 		}
 		p := c.errs.Begin("")
 		o.Doing = func(what string, written int64) { p.Set(what, terminal.Bytes(written)) }
-		m, err := archive.Backup(ctx, o)
+		m, err := upkeep.Backup(ctx, o)
 		p.End()
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func (c *command) mayBackup(ctx context.Context) error {
 }
 
 // backedUp says what the backup is, and what it is not.
-func (c *command) backedUp(file string, m archive.Manifest) error {
+func (c *command) backedUp(file string, m upkeep.Manifest) error {
 	var files int
 	var size int64
 	for _, member := range m.Members {

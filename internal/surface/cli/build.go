@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 )
@@ -23,7 +23,8 @@ type spec struct {
 	complete cobra.CompletionFunc // offers arguments to a shell
 	flags    func(*cobra.Command)
 	check    func(args []string) error // of what can be told before anything is opened
-	door     door                      // how the host is reached; inHost if nil
+	door     door                      // how a host of this process is opened; inHost if nil
+	anywhere bool                      // it asks the host that serves, where there is one, or the one at a URL
 	limit    *limit                    // how many rows, for a list
 	watch    bool                      // it has the flag --watch
 }
@@ -31,9 +32,9 @@ type spec struct {
 // An ask is one run of a command: its arguments, and the host as the acting principal
 // may use it.
 type ask struct {
-	host.API
+	client.Host
 	args []string
-	app  *app.App // nil where only the store is read
+	app  *app.App // nil where only the store is read, and where the host is another process
 }
 
 // A door is a way to reach the host.
@@ -41,17 +42,17 @@ type door func(c *command, ctx context.Context, do func(*ask) error) error
 
 // inHost opens the host, and closes it after.
 func inHost(c *command, ctx context.Context, do func(*ask) error) error {
-	return c.withHost(ctx, func(a *app.App) error { return do(&ask{API: a.As(a.Principal), app: a}) })
+	return c.withHost(ctx, func(a *app.App) error { return do(c.asking(a)) })
 }
 
 // inStore reads what is kept, and opens the host only for who is not the administrator.
 func inStore(c *command, ctx context.Context, do func(*ask) error) error {
-	return c.keeping(ctx, func(k host.API) error { return do(&ask{API: k}) })
+	return c.keeping(ctx, func(k client.Host) error { return do(&ask{Host: k}) })
 }
 
 // inStanding is inStore once the calls of a host that was killed are settled.
 func inStanding(c *command, ctx context.Context, do func(*ask) error) error {
-	return c.readingStanding(ctx, func(k host.API) error { return do(&ask{API: k}) })
+	return c.readingStanding(ctx, func(k client.Host) error { return do(&ask{Host: k}) })
 }
 
 // nowhere is for what is known without a host.
@@ -95,10 +96,14 @@ func (c *command) command(s spec, do func(context.Context, *ask) error) *cobra.C
 		if s.limit != nil && *s.limit.n < 1 {
 			return usage{fmt.Errorf("--%s is at least 1", s.limit.flag)}
 		}
-		return s.door(c, cmd.Context(), func(q *ask) error {
+		asked := func(q *ask) error {
 			q.args = args
 			return do(cmd.Context(), q)
-		})
+		}
+		if s.anywhere {
+			return c.reach(cmd.Context(), s.door, asked)
+		}
+		return s.door(c, cmd.Context(), asked)
 	}
 	if s.flags != nil {
 		s.flags(cmd)

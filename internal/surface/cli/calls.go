@@ -29,7 +29,7 @@ func (c *command) callsList() *cobra.Command {
 	var unknown bool
 	return list(c, spec{
 		use: "list", short: "List calls, the newest first", example: "  mortise calls list --state in_progress",
-		door: inStanding, watch: true, limit: &limit{"limit", &f.Limit, 20, "how many calls"},
+		anywhere: true, door: inStanding, watch: true, limit: &limit{"limit", &f.Limit, 20, "how many calls"},
 		flags: func(cmd *cobra.Command) {
 			flags := cmd.Flags()
 			flags.BoolVar(&unknown, "unknown", false, "only those whose outcome is unknown")
@@ -68,7 +68,7 @@ func (c *command) callsList() *cobra.Command {
 func (c *command) callsShow() *cobra.Command {
 	return show(c, spec{
 		use: "show ID", short: "Show a call with its journal of effects, its approval and its entries", example: "  mortise calls show 3f21aa",
-		complete: c.completeCalls, door: inStanding,
+		complete: c.completeCalls, anywhere: true, door: inStanding,
 	}, func(ctx context.Context, q *ask) (s view.CallShown, err error) {
 		shown, err := q.Calls().Show(ctx, q.args[0])
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -24,19 +24,19 @@ queued call is run by others. The status is that of 'mortise run'.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeCalls,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingStanding(cmd.Context(), func(k host.API) error {
-				row, err := findCall(cmd.Context(), k, args[0], "follow")
+			return c.reach(cmd.Context(), inStanding, func(q *ask) error {
+				row, err := findCall(cmd.Context(), q.Host, args[0], "follow")
 				if err != nil {
 					return err
 				}
-				return c.follow(cmd.Context(), k, row.ID)
+				return c.follow(cmd.Context(), q.Host, row.ID)
 			})
 		},
 	}
 }
 
 // follow prints the entries of a call until its end, and returns how that was.
-func (c *command) follow(ctx context.Context, k host.API, id string) error {
+func (c *command) follow(ctx context.Context, k client.Host, id string) error {
 	over, err := k.Calls().Follow(ctx, id, func(e *plugin.Entry) { view.CallEntry(c.out, e) })
 	var waits unfinished
 	switch {
@@ -53,8 +53,9 @@ func (c *command) follow(ctx context.Context, k host.API, id string) error {
 func (c *command) callsWait() *cobra.Command {
 	var wait time.Duration
 	return c.command(spec{
-		use:   "wait ID",
-		short: "Wait for the end of a call, and run it if it is queued and no other process does",
+		anywhere: true,
+		use:      "wait ID",
+		short:    "Wait for the end of a call, and run it if it is queued and no other process does",
 		long: `Wait for the end of a call and print its result as 'mortise run' does, with the same
 status. A queued call is run here, unless another process takes it first. If the call
 waits for approval, the command waits too.`,
@@ -70,17 +71,17 @@ waits for approval, the command waits too.`,
 			return nil
 		},
 	}, func(ctx context.Context, q *ask) error {
-		row, err := findCall(ctx, q.API, q.args[0], "wait for")
+		row, err := findCall(ctx, q.Host, q.args[0], "wait for")
 		if err != nil {
 			return err
 		}
 		var res plugin.Result
 		if row.State != host.CallPending {
-			res, err = c.await(ctx, q.app, row.ID, wait, nil)
+			res, err = c.await(ctx, q, row.ID, wait, nil)
 		} else if res, err = q.Calls().Standing(ctx, row.ID); err == nil {
-			res, err = c.hold(ctx, q.app, res, wait)
+			res, err = c.hold(ctx, q, res, wait)
 		}
-		if err := c.closeBooks(q.app, true); err != nil {
+		if err := c.closeBooks(q, true); err != nil {
 			return err
 		}
 		return c.answer("", res, err)
@@ -90,8 +91,9 @@ waits for approval, the command waits too.`,
 func (c *command) callsCancel() *cobra.Command {
 	var reason string
 	return c.command(spec{
-		use:   "cancel ID",
-		short: "Stop a call: one that waits fails at once, one that runs is told",
+		anywhere: true,
+		use:      "cancel ID",
+		short:    "Stop a call: one that waits fails at once, one that runs is told",
 		long: `Stop a call. One that waits or is queued fails at once. One that runs is told by the
 process that runs it, and ends by itself: effects that it had are not undone. The
 principal that made the call may stop it, and so may those who may approve its
@@ -99,30 +101,21 @@ operation.`,
 		example:  `  mortise calls cancel 3f21aa --reason "the customer withdrew"`,
 		complete: c.completeCalls,
 		flags:    func(cmd *cobra.Command) { reasonFlag(cmd, &reason) },
-	}, func(ctx context.Context, q *ask) error { return c.cancelCall(ctx, q.app, q.args[0], reason) })
+	}, func(ctx context.Context, q *ask) error { return c.cancelCall(ctx, q, q.args[0], reason) })
 }
 
-func (c *command) cancelCall(ctx context.Context, a *app.App, given, reason string) error {
-	k := a.As(a.Principal)
-	row, err := k.Calls().FindToControl(ctx, given, "cancel")
+func (c *command) cancelCall(ctx context.Context, q *ask, given, reason string) error {
+	row, err := q.Calls().FindToControl(ctx, given, "cancel")
 	if err != nil {
 		return err
 	}
-	if row, err = k.Calls().Cancel(ctx, row.ID, reason); err != nil {
+	if row, err = q.Calls().Cancel(ctx, row.ID, reason); err != nil {
 		return err
 	}
 	return c.showRow(row, "")
 }
 
-// showStatus prints the status of a call after a command changed it.
-func (c *command) showStatus(ctx context.Context, a *app.App, id, next string) error {
-	row, err := a.Ledger.Call(ctx, a.Config.Tenant, id)
-	if err != nil {
-		return err
-	}
-	return c.showRow(row, next)
-}
-
+// showRow prints the status of a call after a command changed it.
 func (c *command) showRow(row *host.CallRow, next string) error {
 	if c.json {
 		return c.print(view.CallRowOf(row))

@@ -7,9 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
 // settleFlags are the flags of `mortise calls settle`.
@@ -22,8 +20,9 @@ func (c *command) callsSettle() *cobra.Command {
 	var f settleFlags
 	var s host.Settlement
 	return c.command(spec{
-		use:   "settle ID (--succeeded | --failed | --not-done | --ask)",
-		short: "Record the outcome of a call whose result is unknown, or ask its operator",
+		anywhere: true,
+		use:      "settle ID (--succeeded | --failed | --not-done | --ask)",
+		short:    "Record the outcome of a call whose result is unknown, or ask its operator",
 		long: `Record the outcome of a call whose result is unknown, or ask its operator.
 
 A call is unknown when an effect was sent and its answer never came. It is not
@@ -49,7 +48,7 @@ nothing else.`,
 			flags.StringVar(&f.evidence, "evidence", "", "what shows it, kept in the ledger: JSON, @FILE, or - for standard input")
 		},
 		check: func([]string) (err error) { s, err = c.settlement(f); return err },
-	}, func(ctx context.Context, q *ask) error { return c.settleCall(ctx, q.app, q.args[0], f.ask, s) })
+	}, func(ctx context.Context, q *ask) error { return c.settleCall(ctx, q, q.args[0], f.ask, s) })
 }
 
 // settlement is what the flags say.
@@ -81,44 +80,36 @@ func (c *command) settlement(f settleFlags) (s host.Settlement, err error) {
 	return s, err
 }
 
-func (c *command) settleCall(ctx context.Context, a *app.App, given string, ask bool, s host.Settlement) error {
-	k := a.As(a.Principal)
-	row, err := k.Calls().FindToControl(ctx, given, "settle")
+func (c *command) settleCall(ctx context.Context, q *ask, given string, ask bool, s host.Settlement) error {
+	row, err := q.Calls().FindToControl(ctx, given, "settle")
 	if err != nil {
 		return err
 	}
 	if ask {
-		return c.askOperator(ctx, a, row)
+		return c.askOperator(ctx, q, row)
 	}
-	s.By = a.Principal
-	if _, err := a.Kernel.Settle(ctx, row.Tenant, row.ID, s); err != nil {
+	if row, err = q.Calls().Settle(ctx, row.ID, s); err != nil {
 		return err
 	}
 	next := ""
 	if s.State == host.CallQueued {
 		next = fmt.Sprintf("it may be run again: by 'mortise serve', or here with 'mortise calls wait %s'", row.ID)
 	}
-	return c.showStatus(ctx, a, row.ID, next)
+	return c.showRow(row, next)
 }
 
 // askOperator asks the operator how a call ended, and shows what it found out.
-func (c *command) askOperator(ctx context.Context, a *app.App, row *host.CallRow) error {
-	if row.State != host.CallUnknown && row.State != host.CallInProgress {
-		return plugin.Errorf(plugin.CodeInvalidInput, "call %s is %s: only of one that is unknown, or in progress elsewhere, can be asked how it ended", row.ID, host.StatusOf(row.State))
-	}
-	if err := a.Kernel.Reconcile(ctx, row.Tenant, row.ID); err != nil {
-		return err
-	}
-	now, err := a.Ledger.Call(ctx, row.Tenant, row.ID)
+func (c *command) askOperator(ctx context.Context, q *ask, row *host.CallRow) error {
+	now, err := q.Calls().Reconcile(ctx, row.ID)
 	if err != nil {
 		return err
 	}
 	next := ""
 	switch now.State {
-	case row.State:
+	case host.CallUnknown, host.CallInProgress:
 		next = "the operator does not know; ask again later, or record the outcome when you know it"
 	case host.CallQueued:
 		next = fmt.Sprintf("it never happened, and may be run again: by 'mortise serve', or here with 'mortise calls wait %s'", row.ID)
 	}
-	return c.showStatus(ctx, a, row.ID, next)
+	return c.showRow(now, next)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
@@ -49,13 +49,12 @@ terminal each line of it is a message, and the first turn that fails ends the co
 			case session != "" && fresh:
 				return usage{errors.New("--session and --new: only one of them")}
 			}
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				k := a.As(a.Principal)
-				talk, err := inSession(cmd.Context(), k, session, func(id string) (*host.Talk, error) { return k.Agents().Talk(cmd.Context(), args[0], id, fresh) })
+			return c.reach(cmd.Context(), inHost, func(q *ask) error {
+				talk, err := inSession(cmd.Context(), q.Host, session, func(id string) (client.Talk, error) { return q.Agents().Talk(cmd.Context(), args[0], id, fresh) })
 				if err != nil {
 					return err
 				}
-				s := c.newChat(cmd.Context(), a, talk)
+				s := c.newChat(cmd.Context(), q, talk)
 				defer s.end()
 				if one {
 					return s.turn(message)
@@ -69,23 +68,23 @@ terminal each line of it is a message, and the first turn that fails ends the co
 	flags.BoolVar(&fresh, "new", false, "begin another conversation")
 	flags.StringVar(&message, "message", "", "say this, print the answer and leave")
 	flags.BoolVar(&c.json, "json", false, "print one JSON object a line: text, tool, approval and answer, each with its type")
-	_ = cmd.RegisterFlagCompletionFunc("session", c.ofAgent(host.Offers.Conversations))
+	_ = cmd.RegisterFlagCompletionFunc("session", c.ofAgent(client.Offers.Conversations))
 	return cmd
 }
 
 // A chat is a person at a terminal, or a program, that talks to an agent.
 type chat struct {
 	c        *command
-	a        *app.App
-	talk     *host.Talk
+	q        *ask
+	talk     client.Talk
 	terminal bool            // a person types here, and reads
 	ctx      context.Context // until the user leaves; a turn has one of its own within it
 	stops    *terminal.Stops
 	middle   bool // of a line, on standard output
 }
 
-func (c *command) newChat(ctx context.Context, a *app.App, talk *host.Talk) *chat {
-	s := &chat{c: c, a: a, talk: talk, terminal: terminal.Is(c.in) && terminal.Is(c.errs) && !c.json}
+func (c *command) newChat(ctx context.Context, q *ask, talk client.Talk) *chat {
+	s := &chat{c: c, q: q, talk: talk, terminal: terminal.Is(c.in) && terminal.Is(c.errs) && !c.json}
 	s.stops = terminal.HearStops(ctx, terminal.StopOptions{Twice: s.terminal, Reason: errStopped, Stopped: s.stopped})
 	s.ctx = s.stops.Context
 	return s
@@ -113,10 +112,10 @@ func (s *chat) prompt() {
 func (s *chat) loop() error {
 	if s.terminal {
 		so := "a new conversation"
-		if n := s.talk.Turns; n > 0 {
+		if n := s.talk.With().Turns; n > 0 {
 			so = fmt.Sprintf("which goes on after %d turns", n)
 		}
-		s.c.say("%s, conversation %s, %s; /help has what can be typed here", s.talk.Agent, s.talk.Session, so)
+		s.c.say("%s, conversation %s, %s; /help has what can be typed here", s.talk.With().Agent, s.talk.With().Session, so)
 	}
 	lines := &terminal.Lines{In: s.c.in, Most: host.MaxMessage}
 	for {
@@ -180,7 +179,7 @@ func (s *chat) order(name string) error {
 		if err := s.talk.Begin(s.ctx); err != nil {
 			return err
 		}
-		s.c.say("conversation %s begins", s.talk.Session)
+		s.c.say("conversation %s begins", s.talk.With().Session)
 	case "/tools":
 		tools, err := s.talk.Tools(s.ctx)
 		if err != nil {
@@ -226,7 +225,7 @@ func (s *chat) turn(text string) error {
 	}
 	if s.c.json {
 		return s.event("answer", map[string]any{
-			"session": s.talk.Session, "text": answer.Text, "labels": answer.Labels, "steps": answer.Steps, "cut": answer.Cut,
+			"session": s.talk.With().Session, "text": answer.Text, "labels": answer.Labels, "steps": answer.Steps, "cut": answer.Cut,
 		})
 	}
 	if answer.Text == "" && !answer.Cut {
@@ -307,14 +306,14 @@ func (s *chat) event(kind string, members map[string]any) error {
 // ask asks the person here whether a call may go on, where they may say so. Else
 // it tells who may, and the turn goes on without it.
 func (s *chat) ask(ctx context.Context, u host.ToolUse) (*host.ToolReply, error) {
-	row, err := s.a.Ledger.ApprovalOf(ctx, s.a.Config.Tenant, u.CallID)
-	if err != nil || row == nil {
-		return nil, err
+	if u.Approval == "" {
+		return nil, nil
 	}
-	q, err := s.a.Host.Approvers().Question(ctx, row)
+	asked, err := s.q.Approvals().Asked(ctx, u.Approval)
 	if err != nil {
 		return nil, err
 	}
+	q := asked.Question
 	if s.c.json {
 		return nil, s.event("approval", map[string]any{"question": q})
 	}
@@ -324,11 +323,11 @@ func (s *chat) ask(ctx context.Context, u host.ToolUse) (*host.ToolReply, error)
 	if err := view.Question(s.c.errs, q); err != nil {
 		return nil, err
 	}
-	if !s.c.own(s.a) || s.a.Host.Approvers().MayApprove(ctx, row, s.a.Principal) != nil {
-		s.c.say("\n%s\nthe conversation goes on without it\n", s.c.toDecide(ctx, s.a, row))
+	if !asked.Theirs || !s.c.own() {
+		s.c.say("\n%s\nthe conversation goes on without it\n", s.c.toDecide(s.q.Who(), &asked))
 		return nil, nil
 	}
-	res, err := s.c.await(ctx, s.a, u.CallID, 0, newPrompt(s.c, s.a, row))
+	res, err := s.c.await(ctx, s.q, u.CallID, 0, newPrompt(s.c, s.q, u.Approval))
 	var waits unfinished
 	if errors.As(err, &waits) { // the turn was stopped meanwhile: the question stays open
 		return nil, nil

@@ -103,6 +103,9 @@ type command struct {
 	database     string // --database
 	as           string // --as
 	tenant       string // --tenant
+	server       string // --server
+	embedded     bool   // --embedded
+	homeGiven    bool   // --home is on the command line
 	json         bool   // --json, where the command has it
 	debug        bool   // --debug, where the command has it
 	watches      bool   // --watch, where the command has it
@@ -143,6 +146,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	flags.StringVar(&c.as, "as", os.Getenv("MORTISE_AS"), "who acts: a principal that the configuration names, its own principal if empty (or MORTISE_AS)")
 	flags.StringVar(&c.tenant, "tenant", os.Getenv("MORTISE_TENANT"), "act for another tenant, as its owner; for the owner of the site alone (or MORTISE_TENANT)")
 	flags.StringVar(&c.database, "database", "", "PostgreSQL database, postgres://...; SQLite in the data directory if nothing says otherwise (or MORTISE_DATABASE)")
+	c.mannerFlags(root)
 	for _, g := range c.groups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
 		for _, cmd := range g.commands {
@@ -184,6 +188,7 @@ func (c *command) groups() []helpGroup {
 		{"agents", "Agents", []*cobra.Command{c.agents(), c.chat(), c.models()}},
 		{"knowledge", "Knowledge", []*cobra.Command{c.knowledge(), c.reference()}},
 		{"people", "People and rights", []*cobra.Command{c.policy(), c.identities(), c.users(), c.tenants(), c.tokens(), c.quotas(), c.secrets(), c.connect(), c.accounts()}},
+		{"hosts", "Hosts elsewhere", []*cobra.Command{c.login(), c.logout(), c.contexts()}},
 		{hostGroup, "Host", []*cobra.Command{c.serve(), c.doctor(), c.configuration(), c.backup(), c.restore(), c.recovery(), c.version()}},
 	}
 }
@@ -260,6 +265,9 @@ func (c *command) withJSON(cmd *cobra.Command) *cobra.Command {
 func (c *command) open(ctx context.Context) (*app.App, error) {
 	if c.home == "" {
 		return nil, usage{errNoHome}
+	}
+	if err := c.isHere("this"); err != nil {
+		return nil, err
 	}
 	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), As: c.as, Tenant: c.tenant, Scrubber: c.scrubber, Notice: c.notice, Brief: true})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -14,7 +15,7 @@ import (
 // addDirectory registers the files in a directory, as they are now, and the
 // directory as an artifact that says which they are: tools of Event Mill see it
 // as a directory. What is no regular file, a link too, is left out and said.
-func (c *command) addDirectory(ctx context.Context, k host.API, in, dir string, a host.NewArtifact) (host.Artifact, error) {
+func (c *command) addDirectory(ctx context.Context, k client.Host, in, dir string, a host.NewArtifact) (host.Artifact, error) {
 	if a.Type != "" && !slices.Contains(typeNames(), a.Type) { // before any of the files is there
 		return host.Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "there is no type %.80q of artifacts; 'mortise artifacts types' shows those there are", a.Type)
 	}

@@ -76,11 +76,11 @@ func (r *run) lendExports(ctx context.Context, raw json.RawMessage) (json.RawMes
 		if members[w.member] = w.path; w.was == nil {
 			continue
 		}
-		there, err := r.addFile(ctx, r.api, r.session.ID, w.path, host.NewArtifact{})
+		there, err := r.addFile(ctx, r.Host, r.session.ID, w.path, host.NewArtifact{})
 		if err != nil {
 			return nil, fmt.Errorf("--%s: %w", w.member, err)
 		}
-		view, err := r.api.Sessions().View(ctx, r.session.ID)
+		view, err := r.Sessions().View(ctx, r.session.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (r *run) lendExports(ctx context.Context, raw json.RawMessage) (json.RawMes
 // export writes what a call made where the command line said.
 func (r *run) export(ctx context.Context, made []plugin.Artifact) (done []exported, err error) {
 	for _, w := range r.exports {
-		id, findErr := r.api.Sessions().MadeFor(ctx, r.session.ID, w.member, filepath.Base(w.path), made)
+		id, findErr := r.Sessions().MadeFor(ctx, r.session.ID, w.member, filepath.Base(w.path), made)
 		if findErr != nil || id == "" {
 			err = errors.Join(err, findErr)
 			continue
@@ -116,7 +116,7 @@ func (r *run) exportOne(ctx context.Context, id string, w export) error {
 	if err := os.MkdirAll(filepath.Dir(w.path), 0o777); err != nil {
 		return err
 	}
-	artifact, err := r.api.Sessions().OpenArtifact(ctx, r.session.ID, id)
+	artifact, err := r.Sessions().OpenArtifact(ctx, r.session.ID, id)
 	if err != nil {
 		return err
 	}

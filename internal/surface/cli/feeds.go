@@ -10,8 +10,8 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
@@ -26,10 +26,10 @@ func (c *command) feeds() *cobra.Command {
 A feed runs in the name of who made it, with those of their rights that they still
 have. 'mortise serve' makes the runs; each is a call like any other.`,
 	}, c.feedsCreate(), c.feedsList(), c.feedsShow(), c.feedsRun(),
-		c.feedsChange("pause", "Let a feed make no more runs", "is paused", host.Feeds.Pause),
-		c.feedsChange("resume", "Let a feed go on with the times that come from now on", "goes on", host.Feeds.Resume),
-		c.feedsChange("delete", "Forget a feed, its times and its cursors; a run that was begun goes on", "is deleted", host.Feeds.Delete),
-		c.feedsChange("reset-cursor", "Let a feed start over: delete how far it got", "starts over with its next run", host.Feeds.ResetCursor))
+		c.feedsChange("pause", "Let a feed make no more runs", "is paused", client.Feeds.Pause),
+		c.feedsChange("resume", "Let a feed go on with the times that come from now on", "goes on", client.Feeds.Resume),
+		c.feedsChange("delete", "Forget a feed, its times and its cursors; a run that was begun goes on", "is deleted", client.Feeds.Delete),
+		c.feedsChange("reset-cursor", "Let a feed start over: delete how far it got", "starts over with its next run", client.Feeds.ResetCursor))
 }
 
 // feedFlags are the flags of `mortise feeds create`.
@@ -62,8 +62,9 @@ func (c *command) feedsCreate() *cobra.Command {
 	var f feedFlags
 	var n host.NewFeed
 	return c.change(spec{
-		use:   "create PLUGIN[/OPERATION]",
-		short: "Make a feed, and print its id",
+		anywhere: true,
+		use:      "create PLUGIN[/OPERATION]",
+		short:    "Make a feed, and print its id",
 		long: `Make a feed, and print its id.
 
 Without an operation, the plugin's default for feeds is meant. A plugin that lists
@@ -79,7 +80,7 @@ at the first moment after, one that it shows twice comes once.`,
 		flags:    f.add,
 		check:    func(args []string) (err error) { n, err = f.feed(args[0]); return err },
 	}, func(ctx context.Context, q *ask) (done, error) {
-		n.Input = func(t *plugin.Target) (json.RawMessage, error) { return c.feedInput(ctx, q.app, t, f) }
+		n.Input = func(t *plugin.Target) (json.RawMessage, error) { return feedInput(t, f) }
 		feed, err := q.Feeds().Create(ctx, n)
 		if err != nil {
 			return done{}, err
@@ -110,7 +111,7 @@ func (f *feedFlags) feed(ref string) (host.NewFeed, error) {
 }
 
 // feedInput puts the input of a feed together.
-func (c *command) feedInput(ctx context.Context, a *app.App, t *plugin.Target, f feedFlags) (json.RawMessage, error) {
+func feedInput(t *plugin.Target, f feedFlags) (json.RawMessage, error) {
 	var whole json.RawMessage
 	if len(f.knowledge) > 0 && input.Property(t.Operation.Input, "kb_id") != nil {
 		var err error
@@ -122,12 +123,12 @@ func (c *command) feedInput(ctx context.Context, a *app.App, t *plugin.Target, f
 }
 
 func (c *command) feedsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List feeds, the newest first", example: "  mortise feeds list --watch", watch: true}, view.Feeds,
+	return list(c, spec{anywhere: true, use: "list", short: "List feeds, the newest first", example: "  mortise feeds list --watch", watch: true}, view.Feeds,
 		func(ctx context.Context, q *ask) ([]host.Feed, error) { return q.Feeds().List(ctx) })
 }
 
 func (c *command) feedsShow() *cobra.Command {
-	return show(c, spec{use: "show ID", short: "Show a feed with its next five times and the last ten", example: "  mortise feeds show 3f21aa", complete: c.offering(host.Offers.Feeds)},
+	return show(c, spec{anywhere: true, use: "show ID", short: "Show a feed with its next five times and the last ten", example: "  mortise feeds show 3f21aa", complete: c.offering(client.Offers.Feeds)},
 		func(ctx context.Context, q *ask) (s view.FeedShown, err error) {
 			id, err := q.Feeds().Find(ctx, q.args[0])
 			if err == nil {
@@ -140,14 +141,15 @@ func (c *command) feedsShow() *cobra.Command {
 func (c *command) feedsRun() *cobra.Command {
 	var wait bool
 	return c.command(spec{
-		use:   "run ID",
-		short: "Make a run of a feed now, beside its times",
+		anywhere: true,
+		use:      "run ID",
+		short:    "Make a run of a feed now, beside its times",
 		long: `Make a run of a feed now, beside its times, in the name of its owner.
 
 It is queued, and 'mortise serve' runs it; with --wait this command does, unless
 another process takes it first, and prints the result.`,
 		example:  "  mortise feeds run 3f21aa --wait",
-		complete: c.offering(host.Offers.Feeds),
+		complete: c.offering(client.Offers.Feeds),
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().BoolVar(&wait, "wait", false, "carry it out here, and print the result")
 		},
@@ -161,8 +163,8 @@ another process takes it first, and prints the result.`,
 			return err
 		}
 		if wait {
-			res, err = c.hold(ctx, q.app, res, 0)
-			if closeErr := c.closeBooks(q.app, true); closeErr != nil {
+			res, err = c.hold(ctx, q, res, 0)
+			if closeErr := c.closeBooks(q, true); closeErr != nil {
 				return closeErr
 			}
 			return c.answer(id, res, err)
@@ -172,8 +174,8 @@ another process takes it first, and prints the result.`,
 }
 
 // feedsChange is a command that changes one feed.
-func (c *command) feedsChange(verb, short, what string, do func(host.Feeds, context.Context, string) (host.Feed, error)) *cobra.Command {
-	return c.change(spec{use: verb + " ID", short: short, example: "  mortise feeds " + verb + " 3f21aa", complete: c.offering(host.Offers.Feeds)},
+func (c *command) feedsChange(verb, short, what string, do func(client.Feeds, context.Context, string) (host.Feed, error)) *cobra.Command {
+	return c.change(spec{anywhere: true, use: verb + " ID", short: short, example: "  mortise feeds " + verb + " 3f21aa", complete: c.offering(client.Offers.Feeds)},
 		func(ctx context.Context, q *ask) (done, error) {
 			id, err := q.Feeds().Find(ctx, q.args[0])
 			if err != nil {

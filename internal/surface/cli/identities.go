@@ -17,7 +17,7 @@ func (c *command) identities() *cobra.Command {
 }
 
 func (c *command) identitiesList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List who is who, with the scopes they have that way", example: "  mortise identities list"}, view.Identities,
+	return list(c, spec{anywhere: true, use: "list", short: "List who is who, with the scopes they have that way", example: "  mortise identities list"}, view.Identities,
 		func(ctx context.Context, q *ask) ([]host.Identity, error) { return q.Identities().List(ctx) })
 }
 
@@ -25,8 +25,9 @@ func (c *command) identitiesLink() *cobra.Command {
 	var scopes []string
 	var adapter string
 	return c.change(spec{
-		use:   "link PROVIDER EXTERNAL_ID PRINCIPAL",
-		short: "Link a user of another system to a principal of this host",
+		anywhere: true,
+		use:      "link PROVIDER EXTERNAL_ID PRINCIPAL",
+		short:    "Link a user of another system to a principal of this host",
 		long: `Link a user of another system to a principal of this host, in place of an earlier link.
 
 PROVIDER and EXTERNAL_ID are what the adapter says; PRINCIPAL is a user's id or
@@ -43,7 +44,7 @@ It needs the right to configure.`,
 			cmd.Flags().StringArrayVar(&scopes, "scope", nil, "what may be done that way, as in permissions of a manifest; * for everything (repeatable)")
 		},
 	}, func(ctx context.Context, q *ask) (done, error) {
-		i, err := q.Identities().For(adapter).Link(ctx, q.args[0], q.args[1], q.args[2], scopes...)
+		i, err := q.Identities().LinkFor(ctx, adapter, q.args[0], q.args[1], q.args[2], scopes...)
 		with := "without scopes"
 		if len(i.Scopes) > 0 {
 			with = "with " + strings.Join(i.Scopes, ", ")
@@ -54,9 +55,10 @@ It needs the right to configure.`,
 
 func (c *command) identitiesUnlink() *cobra.Command {
 	return c.change(spec{
-		use:     "unlink PROVIDER EXTERNAL_ID",
-		short:   "Take a link back; plans that were made by then go on",
-		example: "  mortise identities unlink slack T061EG9R6/W021FGA1Z",
+		anywhere: true,
+		use:      "unlink PROVIDER EXTERNAL_ID",
+		short:    "Take a link back; plans that were made by then go on",
+		example:  "  mortise identities unlink slack T061EG9R6/W021FGA1Z",
 	}, func(ctx context.Context, q *ask) (done, error) {
 		i, err := q.Identities().Unlink(ctx, q.args[0], q.args[1])
 		return done{value: i, said: fmt.Sprintf("%s on %s is not %s any more", i.ExternalID, i.Provider, i.Principal)}, err

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
@@ -32,9 +31,10 @@ its own, in a cage; text from pictures where tesseract is installed.`,
 func (c *command) kbCreate() *cobra.Command {
 	var base host.KnowledgeBase
 	return c.change(spec{
-		use:     "create ID",
-		short:   "Begin a knowledge base",
-		example: `  mortise kb create handbook --name "The handbook"`,
+		anywhere: true,
+		use:      "create ID",
+		short:    "Begin a knowledge base",
+		example:  `  mortise kb create handbook --name "The handbook"`,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&base.Name, "name", "", "what people call it; the id if empty")
 			cmd.Flags().StringVar(&base.Description, "description", "", "what it is about")
@@ -49,7 +49,7 @@ func (c *command) kbCreate() *cobra.Command {
 }
 
 func (c *command) kbList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the knowledge bases", example: "  mortise kb list"}, view.KnowledgeBases,
+	return list(c, spec{anywhere: true, use: "list", short: "List the knowledge bases", example: "  mortise kb list"}, view.KnowledgeBases,
 		func(ctx context.Context, q *ask) ([]host.KnowledgeBase, error) { return q.Knowledge().List(ctx) })
 }
 
@@ -57,8 +57,9 @@ func (c *command) kbAdd() *cobra.Command {
 	var s host.Source
 	var mode, mime string
 	return c.command(spec{
-		use:   "add FILE...",
-		short: "Put files into a knowledge base",
+		anywhere: true,
+		use:      "add FILE...",
+		short:    "Put files into a knowledge base",
 		long: `Put files into a knowledge base.
 
 What was put there under the same source is replaced; the same again is skipped. The
@@ -92,15 +93,15 @@ images, auto where that can be done, fallback where no text came otherwise, neve
 			}
 			return nil
 		},
-	}, func(ctx context.Context, q *ask) error { return c.addDocuments(ctx, q.app, q.args, mime, s) })
+	}, func(ctx context.Context, q *ask) error { return c.addDocuments(ctx, q, mime, s) })
 }
 
-func (c *command) addDocuments(ctx context.Context, a *app.App, paths []string, mime string, s host.Source) error {
+func (c *command) addDocuments(ctx context.Context, q *ask, mime string, s host.Source) error {
 	added := []view.AddedDocument{}
 	var failed, skipped error
-	for _, path := range paths {
+	for _, path := range q.args {
 		var got host.Ingested
-		if err := c.during("adding "+path, func() (err error) { got, err = addDocument(ctx, a, path, mime, s); return err }); err != nil {
+		if err := c.during("adding "+path, func() (err error) { got, err = addDocument(ctx, q, path, mime, s); return err }); err != nil {
 			failed = err
 			break
 		}
@@ -134,12 +135,12 @@ func (c *command) addDocuments(ctx context.Context, a *app.App, paths []string, 
 	return skipped
 }
 
-func addDocument(ctx context.Context, a *app.App, path, mime string, s host.Source) (host.Ingested, error) {
+func addDocument(ctx context.Context, q *ask, path, mime string, s host.Source) (host.Ingested, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return host.Ingested{}, err
 	}
-	if own, err := host.OwnFile(path, a.Home); err != nil || own {
+	if own, err := host.OwnFile(path, q.Who().Home); q.Who().Home != "" && (err != nil || own) {
 		return host.Ingested{}, errors.Join(err, plugin.Errorf(plugin.CodeInvalidInput, "%s is the host's own: name another file", path))
 	}
 	file, err := os.Open(path)
@@ -156,15 +157,16 @@ func addDocument(ctx context.Context, a *app.App, path, mime string, s host.Sour
 	}
 	s.File = &host.DocumentFile{Data: data, MIME: mime, Name: filepath.Base(path)}
 	s.By = host.OnBehalf{Operation: "kb add"}
-	return a.As(a.Principal).Knowledge().Ingest(ctx, s)
+	return q.Knowledge().Ingest(ctx, s)
 }
 
 func (c *command) kbSearch() *cobra.Command {
 	query := host.Query{By: host.OnBehalf{Operation: "kb search"}}
 	return show(c, spec{
-		use:   "search QUERY",
-		args:  cobra.MinimumNArgs(1),
-		short: "Find the passages that fit best",
+		anywhere: true,
+		use:      "search QUERY",
+		args:     cobra.MinimumNArgs(1),
+		short:    "Find the passages that fit best",
 		long: `Find the passages that fit best.
 
 A query is words: a passage that has one of them is found, and those that have more,
@@ -185,8 +187,9 @@ func (c *command) kbShow() *cobra.Command {
 	var after string
 	var most int
 	return c.command(spec{
-		use:   "show ID [DOCUMENT]",
-		short: "Show a knowledge base with its documents, or a document with its text",
+		anywhere: true,
+		use:      "show ID [DOCUMENT]",
+		short:    "Show a knowledge base with its documents, or a document with its text",
 		example: `  mortise kb show handbook
   mortise kb show handbook doc_5c01d2`,
 		flags: func(cmd *cobra.Command) {
@@ -221,8 +224,9 @@ func (c *command) kbShow() *cobra.Command {
 
 func (c *command) kbEmbed() *cobra.Command {
 	return list(c, spec{
-		use:   "embed [ID...]",
-		short: "Make the embeddings that knowledge bases lack",
+		anywhere: true,
+		use:      "embed [ID...]",
+		short:    "Make the embeddings that knowledge bases lack",
 		long: `Make the embeddings that knowledge bases lack, of all of them where none is named.
 
 Passages lack them that came while the model of embeddings could not be asked, or
@@ -259,8 +263,9 @@ What was made is kept if the model fails in between: the command may be run agai
 
 func (c *command) kbDelete() *cobra.Command {
 	return c.change(spec{
-		use:   "delete ID [DOCUMENT]",
-		short: "Delete a document, or a knowledge base with all that is in it",
+		anywhere: true,
+		use:      "delete ID [DOCUMENT]",
+		short:    "Delete a document, or a knowledge base with all that is in it",
 		example: `  mortise kb delete handbook doc_5c01d2
   mortise kb delete handbook`,
 	}, func(ctx context.Context, q *ask) (done, error) {

@@ -2,14 +2,11 @@ package cli
 
 import (
 	"context"
-	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/host/setup"
+	"github.com/mortise-dev/mortise/internal/surface/upkeep"
 )
 
 // keep is the command that a host starts for a session, so that what its plugins keep in
@@ -28,28 +25,5 @@ func (c *command) keepSession(ctx context.Context, session string) error {
 	if c.home == "" {
 		return usage{errNoHome}
 	}
-	home, err := filepath.Abs(c.home)
-	if err != nil {
-		return err
-	}
-	cfg, configPath, err := setup.ReadConfig(home, c.config)
-	if err != nil {
-		return err
-	}
-	held := host.SessionHost{Session: session, Idle: time.Duration(cfg.Processes.SessionIdle)}
-	held.Home, held.Tenant, held.Config, held.Database = home, cfg.Tenant, configPath, c.databaseURL()
-	if c.tenant != "" {
-		held.Tenant = c.tenant
-	}
-	held.Open = func(ctx context.Context, earlier bool) (*host.Host, func() error, error) {
-		a, err := app.Open(ctx, app.Options{
-			Home: home, Config: c.config, Database: c.databaseURL(), Tenant: c.tenant, Scrubber: c.scrubber,
-			Earlier: func(string, string) bool { return earlier },
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		return a.Host, a.Close, nil
-	}
-	return held.Serve(ctx)
+	return upkeep.Keep(ctx, app.Options{Tenant: c.tenant, Home: c.home, Config: c.config, Database: c.databaseURL(), Scrubber: c.scrubber}, session)
 }

@@ -26,6 +26,9 @@ func (c *command) reading(ctx context.Context, do func(host.Store) error) (err e
 	if err := c.ofSite(); err != nil {
 		return err
 	}
+	if err := c.isHere("this"); err != nil {
+		return err
+	}
 	database, err := c.place().FindDatabase()
 	if err != nil {
 		return err
@@ -38,7 +41,7 @@ func (c *command) ledgerList() *cobra.Command {
 	var code string
 	return c.command(spec{
 		use: "list", short: "List entries, the newest last", example: "  mortise ledger list --last 5 --code policy_denied",
-		door: inStore, limit: &limit{"last", &f.Limit, 20, "how many entries"},
+		anywhere: true, door: inStore, limit: &limit{"last", &f.Limit, 20, "how many entries"},
 		flags: func(cmd *cobra.Command) {
 			flags := cmd.Flags()
 			flags.Int64Var(&f.After, "after", 0, "the entries after this number instead of the last")
@@ -73,7 +76,7 @@ several nodes write to one database each has a chain of its own, and CHAIN/NUMBE
 names an entry: 2/17.`,
 		example: `  mortise ledger show 17
   mortise ledger show 3f21aa`,
-		door: inStore,
+		anywhere: true, door: inStore,
 	}, func(ctx context.Context, q *ask) error {
 		entries, err := q.Ledger().Find(ctx, q.args[0])
 		if plugin.CodeOf(err) == plugin.CodeNotFound {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
@@ -20,8 +19,9 @@ func (c *command) models() *cobra.Command {
 
 func (c *command) modelsList() *cobra.Command {
 	return show(c, spec{
-		use:   "list",
-		short: "List the models by tier, with what they can do and cost, and what was spent today",
+		anywhere: true,
+		use:      "list",
+		short:    "List the models by tier, with what they can do and cost, and what was spent today",
 		long: `List the models by tier, with what they can do and cost, and what was spent today.
 
 Models are configured under models in mortise.yaml. A tier's first model is asked
@@ -29,14 +29,15 @@ before the others. Prices are dollars for a million tokens, in and out. KEY says
 whether the provider's key is where the configuration says; the key is not shown.`,
 		example: "  mortise models list",
 	}, func(ctx context.Context, q *ask) (host.ModelStates, error) {
-		return q.app.As(q.app.Principal).Models().List(ctx)
+		return q.Models().List(ctx)
 	}, func(w io.Writer, s host.ModelStates) error { return view.Models(w, c.errs, s) })
 }
 
 func (c *command) modelsTest() *cobra.Command {
 	return c.command(spec{
-		use:   "test [NAME]",
-		short: "Ask a model, or each of them, for one word, and say what happened",
+		anywhere: true,
+		use:      "test [NAME]",
+		short:    "Ask a model, or each of them, for one word, and say what happened",
 		long: `Ask a model, or each of them, for one word, and say what happened.
 
 These are real queries: they cost a little, count towards the budgets and are in
@@ -46,7 +47,7 @@ the ledger. The exit status is not 0 if a model did not answer.`,
 	}, func(ctx context.Context, q *ask) error {
 		names := q.args
 		if len(names) == 0 {
-			s, err := q.app.As(q.app.Principal).Models().List(ctx)
+			s, err := q.Models().List(ctx)
 			if err != nil {
 				return err
 			}
@@ -57,16 +58,16 @@ the ledger. The exit status is not 0 if a model did not answer.`,
 		if len(names) == 0 {
 			return plugin.Errorf(plugin.CodeNotFound, "no model is configured; name some under models in mortise.yaml")
 		}
-		return c.testModels(ctx, q.app, names)
+		return c.testModels(ctx, q, names)
 	})
 }
 
-func (c *command) testModels(ctx context.Context, a *app.App, names []string) error {
+func (c *command) testModels(ctx context.Context, q *ask, names []string) error {
 	var tests []host.ModelTest
 	failed := 0
 	for _, name := range names {
 		var t host.ModelTest
-		if err := c.during("asking "+name, func() (err error) { t, err = a.As(a.Principal).Models().Test(ctx, name); return err }); err != nil {
+		if err := c.during("asking "+name, func() (err error) { t, err = q.Models().Test(ctx, name); return err }); err != nil {
 			return err
 		}
 		tests = append(tests, t)
@@ -86,7 +87,7 @@ func (c *command) testModels(ctx context.Context, a *app.App, names []string) er
 		}
 	}
 	if failed > 0 {
-		err := plugin.Errorf(plugin.CodeUnavailable, "%d of %d models did not answer; check base_url and api_key of the model in %s", failed, len(tests), a.ConfigPath)
+		err := plugin.Errorf(plugin.CodeUnavailable, "%d of %d models did not answer; check base_url and api_key of the model in %s", failed, len(tests), c.configPath(q))
 		if c.json {
 			return reported{err}
 		}

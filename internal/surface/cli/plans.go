@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -55,11 +55,11 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 	if err != nil {
 		return err
 	}
-	return c.planning(ctx, func(a *app.App) (*host.Plan, error) {
-		if ref, err = c.nameOf(ctx, a, ref); err != nil {
+	return c.planning(ctx, func(q *ask) (*host.Plan, error) {
+		if ref, err = c.nameOf(ctx, q, ref); err != nil {
 			return nil, err
 		}
-		_, target := a.As(a.Principal).Plugins().Operation(ctx, ref, input)
+		_, target := q.Plugins().Operation(ctx, ref, input)
 		if input, err = withSet(input, f.set, target); err != nil {
 			return nil, err
 		}
@@ -67,43 +67,42 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 			input = []byte("{}")
 		}
 		watch := c.watch(ref + " is asked")
-		v, err := a.As(a.Principal).Plans().Submit(ctx, host.NewPlan{Agent: ref, Input: input, Key: f.key, Labels: labels, Origin: plugin.OriginCLI, Observe: watch.Hear})
+		v, err := q.Plans().Submit(ctx, host.NewPlan{Agent: ref, Input: input, Key: f.key, Labels: labels, Origin: plugin.OriginCLI, Observe: watch.Hear})
 		watch.End()
-		return c.submitted(ctx, a, v, err, wait)
+		return c.submitted(ctx, q, v, err, wait)
 	})
 }
 
-// planning opens the host, does something about a plan, and shows it. The books
-// are closed before anything is printed.
-func (c *command) planning(ctx context.Context, do func(*app.App) (*host.Plan, error)) (err error) {
-	a, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer closing(a, &err)
-	v, err := do(a)
+// planning does something about a plan, and shows it. The books are closed before anything
+// is printed.
+func (c *command) planning(ctx context.Context, do func(*ask) (*host.Plan, error)) error {
+	return c.reach(ctx, inHost, func(q *ask) error { return c.planned(q, do) })
+}
+
+func (c *command) planned(q *ask, do func(*ask) (*host.Plan, error)) error {
+	v, err := do(q)
 	if err != nil && v == nil {
 		return err
 	}
-	if closeErr := c.closeBooks(a, true); closeErr != nil {
+	if closeErr := c.closeBooks(q, true); closeErr != nil {
 		return closeErr
 	}
 	return c.answerPlan(v, err)
 }
 
 // submitted is what became of a submission, once it has ended where that is waited for.
-func (c *command) submitted(ctx context.Context, a *app.App, v *host.Plan, err error, wait bool) (*host.Plan, error) {
+func (c *command) submitted(ctx context.Context, q *ask, v *host.Plan, err error, wait bool) (*host.Plan, error) {
 	if err != nil {
 		return nil, view.WithNext(err)
 	}
 	if !wait || v.ID == "" {
 		return v, nil
 	}
-	return c.waitForPlan(ctx, a, v)
+	return c.waitForPlan(ctx, q, v)
 }
 
 // waitForPlan stays until a plan has ended.
-func (c *command) waitForPlan(ctx context.Context, a *app.App, v *host.Plan) (*host.Plan, error) {
+func (c *command) waitForPlan(ctx context.Context, q *ask, v *host.Plan) (*host.Plan, error) {
 	if host.PlanEnded(v.State) {
 		return v, nil
 	}
@@ -111,7 +110,7 @@ func (c *command) waitForPlan(ctx context.Context, a *app.App, v *host.Plan) (*h
 		c.say("plan %s: %s", v.ID, view.PlanHint(v))
 	}
 	replayed := v.Replayed
-	v, err := a.Plans.Wait(ctx, a.Config.Tenant, v.ID, func(s host.PlanStep) {
+	v, err := q.Plans().Wait(ctx, v.ID, func(s host.PlanStep) {
 		c.say("%s", view.PlanStep(s))
 	})
 	if v != nil {
@@ -158,7 +157,7 @@ func (c *command) plansList() *cobra.Command {
 	var state string
 	return list(c, spec{
 		use: "list", short: "List plans, the newest first", example: "  mortise plans list --state pending_approval",
-		door: inStore, limit: &limit{"last", &f.Limit, 20, "how many plans"},
+		anywhere: true, door: inStore, limit: &limit{"last", &f.Limit, 20, "how many plans"},
 		flags: func(cmd *cobra.Command) { cmd.Flags().StringVar(&state, "state", "", "only plans in this state") },
 		check: func([]string) error {
 			if f.State = host.PlanState(state); state != "" && !slices.Contains(planStates, f.State) {
@@ -182,7 +181,7 @@ func joined(states []host.PlanState) string {
 }
 
 func (c *command) plansShow() *cobra.Command {
-	return show(c, spec{use: "show ID", short: "Show a plan with its steps, or the one whose id begins so", example: "  mortise plans show 3f21aa --watch", door: inStore, complete: c.offering(host.Offers.Plans), watch: true},
+	return show(c, spec{use: "show ID", short: "Show a plan with its steps, or the one whose id begins so", example: "  mortise plans show 3f21aa --watch", anywhere: true, door: inStore, complete: c.offering(client.Offers.Plans), watch: true},
 		func(ctx context.Context, q *ask) (*host.Plan, error) { return q.Plans().Get(ctx, q.args[0], "see") },
 		func(w io.Writer, v *host.Plan) error {
 			if err := view.Plan(w, c.errs, v); err != nil {
@@ -193,10 +192,11 @@ func (c *command) plansShow() *cobra.Command {
 }
 
 // planChange returns a command that changes one plan, and shows it.
-func (c *command) planChange(s spec, do func(ctx context.Context, a *app.App, id string) (*host.Plan, error)) *cobra.Command {
-	s.door, s.complete = nowhere, c.offering(host.Offers.Plans)
+func (c *command) planChange(s spec, do func(ctx context.Context, q *ask, id string) (*host.Plan, error)) *cobra.Command {
+	s.door, s.complete = nowhere, c.offering(client.Offers.Plans)
 	return c.command(s, func(ctx context.Context, q *ask) error {
-		return c.planning(ctx, func(a *app.App) (*host.Plan, error) { return do(ctx, a, q.args[0]) })
+		id := q.args[0]
+		return c.planning(ctx, func(q *ask) (*host.Plan, error) { return do(ctx, q, id) })
 	})
 }
 
@@ -208,23 +208,23 @@ func (c *command) plansDecide(approve bool) *cobra.Command {
 		s.use, s.short, s.example = "deny ID", "Refuse a plan that waits for approval; nothing of it runs", `  mortise plans deny 3f21aa --reason "not this week"`
 	}
 	s.flags = func(cmd *cobra.Command) { reasonFlag(cmd, &reason) }
-	return c.planChange(s, func(ctx context.Context, a *app.App, id string) (*host.Plan, error) {
-		return c.decidePlan(ctx, a, id, approve, reason)
+	return c.planChange(s, func(ctx context.Context, q *ask, id string) (*host.Plan, error) {
+		return c.decidePlan(ctx, q, id, approve, reason)
 	})
 }
 
-func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve bool, reason string) (*host.Plan, error) {
-	v, err := a.As(a.Principal).Plans().Get(ctx, id, "decide")
+func (c *command) decidePlan(ctx context.Context, q *ask, id string, approve bool, reason string) (*host.Plan, error) {
+	v, err := q.Plans().Get(ctx, id, "decide")
 	if err != nil {
 		return nil, err
 	}
 	if v.Approval == nil {
 		return nil, plugin.Errorf(plugin.CodeNotFound, "plan %s (%s) has no gate, so it needs no approval", v.ID, v.State)
 	}
-	if _, err := c.decide(ctx, a, v.Approval.ID, approve, reason); err != nil {
+	if _, err := c.decide(ctx, q, v.Approval.ID, approve, reason); err != nil {
 		return nil, err
 	}
-	decided, err := a.As(a.Principal).Plans().Get(ctx, v.ID, "decide")
+	decided, err := q.Plans().Get(ctx, v.ID, "decide")
 	if err == nil && !approve {
 		decided.Error = nil // that it failed is what was wanted
 	}
@@ -236,8 +236,8 @@ func (c *command) plansCancel() *cobra.Command {
 	return c.planChange(spec{
 		use: "cancel ID", short: "Stop a plan: the step that is running is told, and those after it never run", example: "  mortise plans cancel 3f21aa",
 		flags: func(cmd *cobra.Command) { reasonFlag(cmd, &reason) },
-	}, func(ctx context.Context, a *app.App, id string) (*host.Plan, error) {
-		v, err := a.As(a.Principal).Plans().Cancel(ctx, id, reason)
+	}, func(ctx context.Context, q *ask, id string) (*host.Plan, error) {
+		v, err := q.Plans().Cancel(ctx, id, reason)
 		if err == nil {
 			v.Error = nil // likewise
 		}
@@ -252,11 +252,11 @@ func (c *command) plansResume() *cobra.Command {
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().BoolVar(&wait, "wait", false, "run it here if no other process does, and stay until it has ended")
 		},
-	}, func(ctx context.Context, a *app.App, id string) (*host.Plan, error) {
-		v, err := a.As(a.Principal).Plans().Resume(ctx, id)
+	}, func(ctx context.Context, q *ask, id string) (*host.Plan, error) {
+		v, err := q.Plans().Resume(ctx, id)
 		if err != nil || !wait {
 			return v, err
 		}
-		return c.waitForPlan(ctx, a, v)
+		return c.waitForPlan(ctx, q, v)
 	})
 }

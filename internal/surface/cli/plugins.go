@@ -24,7 +24,8 @@ func (c *command) pluginsList() *cobra.Command {
 	var kind, agent string
 	var kinds []plugin.Kind
 	return c.command(spec{
-		use: "list", short: "List the plugins there are", example: "  mortise plugins list --kind tool",
+		anywhere: true,
+		use:      "list", short: "List the plugins there are", example: "  mortise plugins list --kind tool",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&kind, "kind", "", "only those with an operation of this kind: agent, operator, tool, adapter")
 			c.agentFlag(cmd, &agent, "say of each whether this agent has it")
@@ -54,7 +55,7 @@ func (c *command) pluginsList() *cobra.Command {
 }
 
 func (c *command) pluginsShow() *cobra.Command {
-	return show(c, spec{use: "show NAME[@VERSIONS]", short: "Show one plugin: its operations, schemas, effects and package", example: "  mortise plugins show hello", complete: c.completePlugins},
+	return show(c, spec{anywhere: true, use: "show NAME[@VERSIONS]", short: "Show one plugin: its operations, schemas, effects and package", example: "  mortise plugins show hello", complete: c.completePlugins},
 		func(ctx context.Context, q *ask) (host.PluginShown, error) {
 			shown, err := q.Plugins().Show(ctx, q.args[0])
 			return shown, view.WithNext(err)
@@ -62,7 +63,7 @@ func (c *command) pluginsShow() *cobra.Command {
 }
 
 func (c *command) pluginsActions() *cobra.Command {
-	return list(c, spec{use: "actions NAME[@VERSIONS]", short: "List the actions of a plugin that you may use", example: "  mortise plugins actions mail", complete: c.completePlugins}, view.Actions,
+	return list(c, spec{anywhere: true, use: "actions NAME[@VERSIONS]", short: "List the actions of a plugin that you may use", example: "  mortise plugins actions mail", complete: c.completePlugins}, view.Actions,
 		func(ctx context.Context, q *ask) ([]host.Action, error) {
 			actions, err := q.Plugins().Actions(ctx, q.args[0])
 			return actions, view.WithNext(err)
@@ -74,8 +75,9 @@ func (c *command) pluginsRegister() *cobra.Command {
 	var path string
 	var off bool
 	return c.command(spec{
-		use:   "register PATH | register ID --path PATH [--name NAME] [--description TEXT]",
-		short: "Register a plugin, or a tree of them",
+		anywhere: true,
+		use:      "register PATH | register ID --path PATH [--name NAME] [--description TEXT]",
+		short:    "Register a plugin, or a tree of them",
 		long: `Register the plugin in a directory, or every plugin in a tree of directories.
 
 The files are copied into the data directory and are what runs from then on. With
@@ -177,8 +179,9 @@ func problemsOf(err error) host.Problems {
 
 func (c *command) pluginsEnable() *cobra.Command {
 	return c.switching(spec{
-		use:   "enable NAME[@VERSIONS]",
-		short: "Let a plugin be called; or give it to an agent, or to all",
+		anywhere: true,
+		use:      "enable NAME[@VERSIONS]",
+		short:    "Let a plugin be called; or give it to an agent, or to all",
 		long: `Let a plugin be called. With --agent it is given to an agent instead, and with --all to
 all agents, those that are made later too. The agent then runs the plugin's hooks, and
 may use its operations as far as policy allows them to the agent and to the principal
@@ -194,8 +197,9 @@ it acts for. A setting for one agent overrides the one for all.`,
 
 func (c *command) pluginsDisable() *cobra.Command {
 	return c.switching(spec{
-		use:   "disable NAME[@VERSIONS]",
-		short: "Keep a plugin from being called; or take it from an agent, or from all",
+		anywhere: true,
+		use:      "disable NAME[@VERSIONS]",
+		short:    "Keep a plugin from being called; or take it from an agent, or from all",
 		long: `Keep a plugin from being called. With --agent it is taken from an agent instead, also
 where all others have it, and with --all it is no longer what all agents have: those
 that were given it by name keep it.`,
@@ -208,7 +212,7 @@ that were given it by name keep it.`,
 }
 
 func (c *command) pluginsRollback() *cobra.Command {
-	return c.switching(spec{use: "rollback NAME", short: "Go back to the approved version below the one in use", example: "  mortise plugins rollback mail"},
+	return c.switching(spec{anywhere: true, use: "rollback NAME", short: "Go back to the approved version below the one in use", example: "  mortise plugins rollback mail"},
 		func(ctx context.Context, q *ask) ([]host.PluginInfo, error) {
 			left, back, err := q.Plugins().Rollback(ctx, q.args[0])
 			return []host.PluginInfo{left, back}, err
@@ -216,7 +220,7 @@ func (c *command) pluginsRollback() *cobra.Command {
 }
 
 func (c *command) pluginsDelete() *cobra.Command {
-	return c.switching(spec{use: "delete NAME[@VERSION]", short: "Take a plugin out of the registry", example: "  mortise plugins delete mail@1.2.0"},
+	return c.switching(spec{anywhere: true, use: "delete NAME[@VERSION]", short: "Take a plugin out of the registry", example: "  mortise plugins delete mail@1.2.0"},
 		func(ctx context.Context, q *ask) ([]host.PluginInfo, error) {
 			info, err := q.Plugins().Delete(ctx, q.args[0])
 			info.State = "deleted"

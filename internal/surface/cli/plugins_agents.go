@@ -33,7 +33,7 @@ func (c *command) forAgents(enabled bool) func(*cobra.Command) {
 			case all:
 				id = host.EveryAgent
 			}
-			return inHost(c, cmd.Context(), func(q *ask) error {
+			return c.reach(cmd.Context(), inHost, func(q *ask) error {
 				if _, err := q.Plugins().Show(cmd.Context(), args[0]); err != nil {
 					return view.WithNext(err)
 				}

@@ -16,18 +16,19 @@ import (
 const maxPolicy = 1 << 20
 
 func (c *command) policyList() *cobra.Command {
-	return show(c, spec{use: "list", short: "List the policies in force: files, stored texts and rules of the configuration", example: "  mortise policy list"},
+	return show(c, spec{anywhere: true, use: "list", short: "List the policies in force: files, stored texts and rules of the configuration", example: "  mortise policy list"},
 		func(ctx context.Context, q *ask) (view.Policies, error) {
-			all, err := q.Policies().List(ctx)
-			return view.Policies{Documents: all, Version: q.Policies().Version()}, err
+			all, version, err := q.Policies().Set(ctx)
+			return view.Policies{Documents: all, Version: version}, err
 		}, func(w io.Writer, s view.Policies) error { return view.PolicyTexts.Table(w, s.Documents) })
 }
 
 func (c *command) policyPut() *cobra.Command {
 	var text []byte
 	return c.change(spec{
-		use:   "put NAME FILE",
-		short: "Store a text of policies under a name, and put it into force",
+		anywhere: true,
+		use:      "put NAME FILE",
+		short:    "Store a text of policies under a name, and put it into force",
 		long: `Store a text of policies under a name, and put it into force, in place of the text
 that had the name. It is refused, by line and column, where the policies that would
 come of it cannot be used together, or would keep you from changing them again; the
@@ -58,7 +59,7 @@ func readPolicy(path string) ([]byte, error) {
 }
 
 func (c *command) policyDelete() *cobra.Command {
-	return c.change(spec{use: "delete NAME", short: "Take a stored text of policies out of force", example: "  mortise policy delete mail"},
+	return c.change(spec{anywhere: true, use: "delete NAME", short: "Take a stored text of policies out of force", example: "  mortise policy delete mail"},
 		func(ctx context.Context, q *ask) (done, error) {
 			gone, err := q.Policies().Delete(ctx, q.args[0], "")
 			return done{value: map[string]any{"name": q.args[0], "version": gone.Version}, said: q.args[0] + " is not in force any more"}, err

@@ -90,8 +90,9 @@ func (c *command) policyExplain() *cobra.Command {
 	var asked host.PolicyRequest
 	var input string
 	return c.command(spec{
-		use:   "explain NAME[/OPERATION][@VERSIONS]",
-		short: "Say which policies decide about a call, and what would change it",
+		anywhere: true,
+		use:      "explain NAME[/OPERATION][@VERSIONS]",
+		short:    "Say which policies decide about a call, and what would change it",
 		long: `Say which policies decide about a call, and what would change it: those that
 permit, forbid or fail, and where nothing permits, those that nearly do with what
 is missing. The call is not made.`,
@@ -136,8 +137,9 @@ is missing. The call is not made.`,
 
 func (c *command) policyCan() *cobra.Command {
 	return c.command(spec{
-		use:   "can PRINCIPAL ACTION NAME[/OPERATION][@VERSIONS]",
-		short: "Say whether someone may do something, in the exit status too",
+		anywhere: true,
+		use:      "can PRINCIPAL ACTION NAME[/OPERATION][@VERSIONS]",
+		short:    "Say whether someone may do something, in the exit status too",
 		long: `Say whether someone may do something: exit status 0 if so, also where a person
 has to agree first, and 5 if not. PRINCIPAL is a user's id, service::id or
 agent::id; ACTION is execute, list, approve or configure.`,

@@ -8,8 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
@@ -18,15 +16,15 @@ import (
 // A prompt asks the owner at a terminal to agree to their own call.
 type prompt struct {
 	c     *command
-	a     *app.App
-	row   *host.ApprovalRow
+	q     *ask
+	id    string // of the approval
 	in    *os.File
 	asked bool
 }
 
 // newPrompt returns the prompt of an approval. Standard input is a terminal.
-func newPrompt(c *command, a *app.App, row *host.ApprovalRow) *prompt {
-	return &prompt{c: c, a: a, row: row, in: c.in.(*os.File)}
+func newPrompt(c *command, q *ask, id string) *prompt {
+	return &prompt{c: c, q: q, id: id, in: c.in.(*os.File)}
 }
 
 // wait asks, and waits so long for an answer. done reports that there is nothing
@@ -69,7 +67,7 @@ func (p *prompt) leave() {
 
 // decide answers the approval. If another answer came first, that one counts.
 func (p *prompt) decide(ctx context.Context, approve bool) error {
-	_, _, err := p.a.As(p.a.Principal).Approvals().Decide(ctx, p.row.ID, approve, true, "answered at the terminal")
+	_, err := p.q.Approvals().Answer(ctx, p.id, approve, true, "answered at the terminal")
 	switch plugin.CodeOf(err) {
 	case plugin.CodeApprovalUsed, plugin.CodeApprovalExpired, plugin.CodeApprovalVoid:
 		p.c.say("%s", view.Message(err))

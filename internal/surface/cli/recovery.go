@@ -23,17 +23,18 @@ you have checked and confirm it.`,
 }
 
 func (c *command) recoveryStatus() *cobra.Command {
-	return show(c, spec{use: "status", short: "Show whether the host is in recovery, and what would go on without it", example: "  mortise recovery status"},
+	return show(c, spec{anywhere: true, use: "status", short: "Show whether the host is in recovery, and what would go on without it", example: "  mortise recovery status"},
 		func(ctx context.Context, q *ask) (host.RecoveryStatus, error) { return q.Admin().Recovery(ctx) }, view.Recovery)
 }
 
 func (c *command) recoveryConfirm() *cobra.Command {
 	var reason string
 	return c.change(spec{
-		use:     "confirm --reason TEXT",
-		short:   "Say that nothing will be done twice, and let effects happen again",
-		example: `  mortise recovery confirm --reason "checked against the mail server"`,
-		args:    cobra.NoArgs,
+		anywhere: true,
+		use:      "confirm --reason TEXT",
+		short:    "Say that nothing will be done twice, and let effects happen again",
+		example:  `  mortise recovery confirm --reason "checked against the mail server"`,
+		args:     cobra.NoArgs,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&reason, "reason", "", "how it is known what was done since the backup; it is on the record")
 		},

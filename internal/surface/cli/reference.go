@@ -24,14 +24,15 @@ mitre_techniques until another is added.`,
 }
 
 func (c *command) referenceList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the keys there are", example: "  mortise reference list"}, view.References,
+	return list(c, spec{anywhere: true, use: "list", short: "List the keys there are", example: "  mortise reference list"}, view.References,
 		func(_ context.Context, q *ask) ([]host.ReferenceKey, error) { return q.References().List() })
 }
 
 func (c *command) referenceAdd() *cobra.Command {
 	return list(c, spec{
-		use:   "add KEY FILE",
-		short: "Put a file in the place of a key's data",
+		anywhere: true,
+		use:      "add KEY FILE",
+		short:    "Put a file in the place of a key's data",
 		long: `Put a file in the place of a key's data. A file that ends in .json is a value; .csv
 and .txt, and everything else, is text.`,
 		example: `  mortise reference add known_hosts hosts.csv`,
@@ -51,15 +52,16 @@ func (c *command) referenceRemove() *cobra.Command {
 		Example: "  mortise reference remove known_hosts",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return inHost(c, cmd.Context(), func(q *ask) error { return q.References().Remove(cmd.Context(), args[0]) })
+			return c.reach(cmd.Context(), inHost, func(q *ask) error { return q.References().Remove(cmd.Context(), args[0]) })
 		},
 	}
 }
 
 func (c *command) referenceMitre() *cobra.Command {
 	return list(c, spec{
-		use:   "mitre FILE...",
-		short: "Make the table of techniques from bundles of MITRE ATT&CK",
+		anywhere: true,
+		use:      "mitre FILE...",
+		short:    "Make the table of techniques from bundles of MITRE ATT&CK",
 		long: `Make the table of techniques from bundles of MITRE ATT&CK, as MITRE publishes them in
 STIX 2 (enterprise-attack.json, mobile-attack.json, ics-attack.json). What was revoked
 or deprecated is left out.

@@ -7,15 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/host/archive"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/upkeep"
 )
 
 func (c *command) restore() *cobra.Command {
 	var identities []string
 	var passphrase string
-	o := archive.RestoreOptions{}
+	o := upkeep.RestoreOptions{}
 	return c.command(spec{
 		use:   "restore FILE",
 		short: "Put a backup into a data directory, which is in recovery afterwards",
@@ -46,11 +46,11 @@ afterwards, and runs nothing that has effects until 'mortise recovery confirm'.`
 				return err
 			}
 		}
-		if o.Identities, err = archive.Identities(identities, passphrase); err != nil {
+		if o.Identities, err = upkeep.Identities(identities, passphrase); err != nil {
 			return usage{err}
 		}
-		var r archive.Restored
-		if err := c.during("restoring "+o.File, func() (err error) { r, err = archive.Restore(ctx, o); return err }); err != nil {
+		var r upkeep.Restored
+		if err := c.during("restoring "+o.File, func() (err error) { r, err = upkeep.Restore(ctx, o); return err }); err != nil {
 			return err
 		}
 		return c.restored(r)
@@ -58,7 +58,7 @@ afterwards, and runs nothing that has effects until 'mortise recovery confirm'.`
 }
 
 // restored says what is there now, and what is to be done next.
-func (c *command) restored(r archive.Restored) error {
+func (c *command) restored(r upkeep.Restored) error {
 	notes := append([]string{}, r.Manifest.Notes...)
 	if len(r.Missing) > 0 {
 		notes = append(notes, fmt.Sprintf("%s is not in the data directory: put the file there, unless mortise.yaml says that its key is elsewhere or the host never had one.", strings.Join(r.Missing, " and ")))

@@ -17,8 +17,9 @@ func (c *command) route() *cobra.Command {
 	var in string
 	var artifacts []string
 	return c.command(spec{
-		use:   "route TEXT",
-		short: "Find the operations that fit a request, and say why",
+		anywhere: true,
+		use:      "route TEXT",
+		short:    "Find the operations that fit a request, and say why",
 		long: `Find the operations that fit a request: at most five, the best first, each with what
 speaks for it. Then what was left out, with the reason, and what goes on
 with what was found.
@@ -39,7 +40,7 @@ experimental or deprecated is left out unless the text names it, or with --hidde
 	}, func(ctx context.Context, r *ask) error {
 		query := q
 		query.Text = r.args[0]
-		if err := atHand(ctx, r.API, &query, in, artifacts); err != nil {
+		if err := atHand(ctx, r.Host, &query, in, artifacts); err != nil {
 			return err
 		}
 		answer, err := r.Plugins().Route(ctx, query)

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -23,7 +24,7 @@ const maxGiven = 1000
 // atHand adds to a query what is known of a session, and the artifacts that
 // were given: files, or what is in the session. Where none are given, all that
 // people put into the session are at hand.
-func atHand(ctx context.Context, k host.API, q *host.RouteQuery, in string, given []string) (err error) {
+func atHand(ctx context.Context, k client.Host, q *host.RouteQuery, in string, given []string) (err error) {
 	if len(given) > maxGiven {
 		return usage{fmt.Errorf("--artifact is given %d times; %d times are accepted", len(given), maxGiven)}
 	}

@@ -4,13 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
@@ -32,8 +28,7 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) erro
 // A run is one call of an operation, from its flags to its answer.
 type run struct {
 	*command
-	app   *app.App
-	api   host.API
+	*ask
 	flags runFlags
 	given written
 
@@ -45,7 +40,7 @@ type run struct {
 
 func (r *run) investigates() bool { return r.target != nil && r.target.Manifest.Contract.Investigates }
 
-func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err error) {
+func (c *command) runOnce(ctx context.Context, ref string, f runFlags) error {
 	if err := f.check(c.json); err != nil {
 		return err
 	}
@@ -53,17 +48,17 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	if err != nil {
 		return err
 	}
-	a, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer closing(a, &err)
-	r := &run{command: c, app: a, api: a.As(a.Principal), flags: f, given: given}
-	if ref, err = c.nameOf(ctx, a, ref); err != nil {
+	return c.reach(ctx, inHost, func(q *ask) error { return c.runOn(ctx, q, ref, f, given) })
+}
+
+// runOn makes the call, on the host that was reached.
+func (c *command) runOn(ctx context.Context, q *ask, ref string, f runFlags, given written) (err error) {
+	r := &run{command: c, ask: q, flags: f, given: given}
+	if ref, err = c.nameOf(ctx, q, ref); err != nil {
 		return err
 	}
 	params, _ := given.compose(nil, false) // what is wrong with it is said where it counts
-	r.ref, r.target = r.api.Plugins().Operation(ctx, ref, params)
+	r.ref, r.target = r.Plugins().Operation(ctx, ref, params)
 	if err := f.checkDry(r.investigates()); err != nil {
 		return err
 	}
@@ -79,7 +74,7 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 		return watch.Hear
 	}
 	begun := time.Now()
-	res, err := r.api.Invoke(ctx, in)
+	res, err := r.Invoke(ctx, in)
 	if watch == nil {
 		return r.refuse(err)
 	}
@@ -89,7 +84,7 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 		if res.Status == plugin.InProgress && limit > 0 { // the call with this key was waited for already
 			limit = max(limit-time.Since(begun), time.Millisecond)
 		}
-		res, err = c.hold(ctx, a, res, limit)
+		res, err = c.hold(ctx, r.ask, res, limit)
 	}
 	return r.finish(ctx, res, err)
 }
@@ -126,10 +121,10 @@ func (r *run) prepare(ctx context.Context) (in host.Invocation, err error) {
 // findSession finds the session that the call belongs to, or begins one.
 func (r *run) findSession(ctx context.Context) (err error) {
 	if r.flags.session != "" {
-		r.session, err = inSession(ctx, r.api, r.flags.session, func(id string) (host.Session, error) { return r.api.Sessions().For(ctx, r.target, id) })
+		r.session, err = inSession(ctx, r.Host, r.flags.session, func(id string) (host.Session, error) { return r.Sessions().For(ctx, r.target, id) })
 		return err
 	}
-	if r.session, err = r.api.Sessions().For(ctx, r.target, ""); err == nil && r.session.ID != "" {
+	if r.session, err = r.Sessions().For(ctx, r.target, ""); err == nil && r.session.ID != "" {
 		r.say("session %s", r.session.ID)
 	}
 	return err
@@ -145,12 +140,12 @@ func (r *run) finish(ctx context.Context, res plugin.Result, err error) error {
 	}
 	// The ledger is closed before anything is printed, so that an answer that a
 	// user has seen is on record, whatever happens next.
-	if closed := r.closeBooks(r.app, err != nil || r.target != nil && len(r.target.Operation.Effects) > 0 && r.flags.dryRun == ""); closed != nil {
+	if closed := r.closeBooks(r.ask, err != nil || r.target != nil && len(r.target.Operation.Effects) > 0 && r.flags.dryRun == ""); closed != nil {
 		return closed
 	}
 	answered := r.answerRun(res, done, err)
 	if !r.json {
-		r.adviseRun(ctx, r.app, r.target, r.ref, r.given.Arguments, err)
+		r.adviseRun(ctx, r.ask, r.target, r.ref, r.given.Arguments, err)
 	}
 	return answered
 }
@@ -166,8 +161,11 @@ func (r *run) refuse(err error) error {
 // closeBooks writes what the ledger has behind. Where that fails an answer is
 // withheld, but for one that stands on its own: a call that was claimed is
 // settled before it is answered, and an error is one in any case.
-func (c *command) closeBooks(a *app.App, stands bool) error {
-	err := a.Ledger.Close()
+func (c *command) closeBooks(q *ask, stands bool) error {
+	if q.app == nil { // the host that has them answers once they are written
+		return nil
+	}
+	err := q.app.Ledger.Close()
 	if err == nil || !stands {
 		return err
 	}
@@ -175,27 +173,14 @@ func (c *command) closeBooks(a *app.App, stands bool) error {
 	return nil
 }
 
-// isPath reports whether a reference is the path of a plugin rather than a name.
-func isPath(ref string) bool {
-	if strings.HasPrefix(ref, "./") || strings.HasPrefix(ref, "../") || filepath.IsAbs(ref) || ref == "." {
-		return true
-	}
-	switch filepath.Ext(ref) {
-	case ".py", ".ts", ".js", ".mjs":
-		_, err := os.Stat(ref)
-		return err == nil
-	}
-	return false
-}
-
 // nameOf returns the name of what is meant. The plugin at a path is registered for
 // development first.
-func (c *command) nameOf(ctx context.Context, a *app.App, ref string) (string, error) {
-	if !isPath(ref) {
+func (c *command) nameOf(ctx context.Context, q *ask, ref string) (string, error) {
+	if !input.IsPath(ref) {
 		return ref, nil
 	}
 	defer c.errs.Begin("linking " + ref).End()
-	return a.As(a.Principal).Plugins().Link(ctx, ref)
+	return q.Plugins().Link(ctx, ref)
 }
 
 // readInput reads the value of --input.

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/input"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 // runFlags are the flags of `mortise run`.
@@ -75,7 +77,7 @@ goes on with it.`,
 		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage{fmt.Errorf("%w; members of the input stand after --: '%s'; see '%s --help'", err, c.afterDashes(cmd, err), cmd.CommandPath())}
+		return usage{fmt.Errorf("%w; members of the input stand after --: '%s'; see '%s --help'", err, terminal.OneLine(input.AfterDashes(c.args, cmd.CommandPath(), err), 300), cmd.CommandPath())}
 	})
 	flags := cmd.Flags()
 	flags.StringVarP(&f.input, "input", "i", "", "the input: a JSON object, @FILE, or - for standard input")

@@ -77,9 +77,9 @@ func (r *run) attach(ctx context.Context) (list []host.Attachment, err error) {
 		_, missing := os.Lstat(path)
 		switch {
 		case r.session.ID != "" && artifactID.MatchString(path) && errors.Is(missing, fs.ErrNotExist):
-			one.Artifact, err = findArtifact(ctx, r.api, r.session.ID, path)
+			one.Artifact, err = findArtifact(ctx, r.Host, r.session.ID, path)
 		case r.investigates():
-			if one.Artifact, err = r.addFile(ctx, r.api, r.session.ID, path, host.NewArtifact{Labels: plugin.Labels(nil, r.flags.labels)}); err != nil {
+			if one.Artifact, err = r.addFile(ctx, r.Host, r.session.ID, path, host.NewArtifact{Labels: plugin.Labels(nil, r.flags.labels)}); err != nil {
 				err = fmt.Errorf("--artifact: %w", err)
 			}
 		default:
@@ -122,20 +122,20 @@ func (r *run) takeFile(ctx context.Context, member, path string) (string, error)
 	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
 		return path, nil
 	}
-	sessions := r.api.Sessions()
+	sessions := r.Sessions()
 	if !strings.ContainsRune(path, filepath.Separator) {
 		// Where several artifacts have the name, the file that is here is meant.
 		if _, err := sessions.Artifact(ctx, r.session.ID, path); err == nil {
 			return path, nil
 		}
 	}
-	if own, err := host.OwnFile(path, r.app.Home); err != nil || own {
+	if own, err := host.OwnFile(path, r.home); err != nil || own {
 		return path, err // an artifact, as an earlier answer named it, or the host's own, which no plugin sees
 	}
 	var added host.Artifact
 	if !info.IsDir() {
-		added, err = r.addFile(ctx, r.api, r.session.ID, path, host.NewArtifact{})
-	} else if added, err = r.addDirectory(ctx, r.api, r.session.ID, path, host.NewArtifact{}); errors.Is(err, input.ErrLarge) {
+		added, err = r.addFile(ctx, r.Host, r.session.ID, path, host.NewArtifact{})
+	} else if added, err = r.addDirectory(ctx, r.Host, r.session.ID, path, host.NewArtifact{}); errors.Is(err, input.ErrLarge) {
 		r.say("--%s %s is a directory that is not handed on: %v", member, path, err)
 		return path, nil
 	}

@@ -20,14 +20,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite"
-
-	"github.com/mortise-dev/mortise/internal/surface/cli"
 )
 
 // TestMain makes this binary the command mortise in the stories.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"mortise": func() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"mortise": func() { os.Exit(mortise()) },
 	})
 }
 
@@ -46,9 +44,14 @@ func TestMain(m *testing.M) {
 //	terminal COLUMNS COMMAND...  run a command on a terminal, on Linux; stdout is all that arrived there
 //	keeper [kill]                there is a process that keeps a session of this story, and with kill not any more
 //	dig NAME PATH                put a member of stdout's object into the variable NAME
-func TestStories(t *testing.T) {
+//
+// A story begins with [!embedded] skip where it is about the data directory in the process of
+// a command alone; embedded, socket and url are conditions.
+func TestStories(t *testing.T) { stories(t, embedded) }
+
+func stories(t *testing.T, manner string) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
+	params := testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -61,6 +64,8 @@ func TestStories(t *testing.T) {
 					_ = syscall.Kill(pid, syscall.SIGKILL)
 				}
 			})
+			env.Setenv(mannerOf, manner)
+			env.Defer(func() { hosts(env.WorkDir) })
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // or each command takes a second with -race
 			env.Setenv("GOGC", "400")                 // most commands end before collecting is worth it
 			env.Setenv("GOPROXY", "off")              // nothing here needs a network
@@ -74,10 +79,20 @@ func TestStories(t *testing.T) {
 			if cond == "root" {
 				return os.Getuid() == 0, nil
 			}
+			if slices.Contains([]string{embedded, socket, url}, cond) {
+				return cond == manner, nil
+			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: commands,
-	})
+	}
+	if manner != embedded && testing.Short() {
+		params.Dir = ""
+		for _, name := range covering {
+			params.Files = append(params.Files, filepath.Join("testdata", "script", name+".txtar"))
+		}
+	}
+	testscript.Run(t, params)
 }
 
 var commands = map[string]func(*testscript.TestScript, bool, []string){
@@ -309,7 +324,7 @@ func command(ts *testscript.TestScript, args []string) (cmd *exec.Cmd, out, errs
 	out, errs = &bytes.Buffer{}, &bytes.Buffer{}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), out, errs
 	cmd.Env = []string{"PWD=" + cmd.Dir}
-	for _, name := range []string{"PATH", "HOME", "MORTISE_HOME", "MORTISE_CONFIG", "TMPDIR", "PYENV_ROOT", "TZ", "GORACE"} {
+	for _, name := range []string{"PATH", "HOME", "MORTISE_HOME", "MORTISE_CONFIG", mannerOf, "TMPDIR", "PYENV_ROOT", "TZ", "GORACE"} {
 		if value := ts.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}

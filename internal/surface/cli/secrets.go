@@ -39,8 +39,9 @@ func (c *command) secretsSet() *cobra.Command {
 	var p host.SecretPlace
 	var file, value string
 	return c.change(spec{
-		use:   "set NAME",
-		short: "Set a secret; its value is asked for, or read from a file or standard input",
+		anywhere: true,
+		use:      "set NAME",
+		short:    "Set a secret; its value is asked for, or read from a file or standard input",
 		long: `Set a secret, in place of an earlier one of the same scope. It is your own, unless
 --user or --system says otherwise.
 
@@ -68,8 +69,9 @@ func (c *command) secretsDelete() *cobra.Command {
 	var p host.SecretPlace
 	var all bool
 	return c.change(spec{
-		use:   "delete NAME | --all",
-		short: "Take a secret away",
+		anywhere: true,
+		use:      "delete NAME | --all",
+		short:    "Take a secret away",
 		example: `  mortise secrets delete api_key --plugin gmail_digest
   mortise secrets delete --all`,
 		args: func(_ *cobra.Command, args []string) error {
@@ -94,14 +96,15 @@ func (c *command) secretsDelete() *cobra.Command {
 }
 
 func (c *command) secretsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the secrets that you may see, without their values", example: "  mortise secrets list"}, view.Secrets,
+	return list(c, spec{anywhere: true, use: "list", short: "List the secrets that you may see, without their values", example: "  mortise secrets list"}, view.Secrets,
 		func(ctx context.Context, q *ask) ([]host.SecretInfo, error) { return q.Secrets().List(ctx) })
 }
 
 func (c *command) secretsRotate() *cobra.Command {
 	return c.change(spec{
-		use:   "rotate",
-		short: "Change the keys and encrypt all secrets again",
+		anywhere: true,
+		use:      "rotate",
+		short:    "Change the keys and encrypt all secrets again",
 		long: `Change the keys and encrypt all secrets again.
 
 Where the master key is the host's own, in secrets.key, another one takes its
@@ -119,9 +122,10 @@ nothing needs them: after a crash, run it again.`,
 
 func (c *command) secretsCheck() *cobra.Command {
 	return list(c, spec{
-		use:     "check [PLUGIN]",
-		short:   "Show which secrets operations need, and whether they are there for you",
-		example: "  mortise secrets check gmail_digest",
+		anywhere: true,
+		use:      "check [PLUGIN]",
+		short:    "Show which secrets operations need, and whether they are there for you",
+		example:  "  mortise secrets check gmail_digest",
 	}, view.NeededSecrets, func(ctx context.Context, q *ask) ([]host.SecretState, error) {
 		return q.Secrets().Check(ctx, strings.Join(q.args, ""))
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 )
@@ -30,8 +31,9 @@ the session of commands that have the flag --session.`,
 func (c *command) sessionsCreate() *cobra.Command {
 	var o host.NewSession
 	return c.change(spec{
-		use:   "create",
-		short: "Begin a session, and print its id",
+		anywhere: true,
+		use:      "create",
+		short:    "Begin a session, and print its id",
 		example: `  export MORTISE_SESSION=$(mortise sessions create --name "case 12" --pillar log_analysis)
   mortise artifacts add auth.log`,
 		flags: func(cmd *cobra.Command) {
@@ -52,7 +54,7 @@ func (c *command) sessionsList() *cobra.Command {
 	var last int
 	return list(c, spec{
 		use: "list", short: "List sessions, the newest first", example: "  mortise sessions list",
-		door: inStore, limit: &limit{"last", &last, 50, "how many sessions"},
+		anywhere: true, door: inStore, limit: &limit{"last", &last, 50, "how many sessions"},
 	}, view.Sessions, func(ctx context.Context, q *ask) ([]host.Session, error) {
 		all, err := q.Sessions().List(ctx)
 		return all[:min(len(all), last)], err
@@ -60,9 +62,9 @@ func (c *command) sessionsList() *cobra.Command {
 }
 
 func (c *command) sessionsShow() *cobra.Command {
-	return show(c, spec{use: "show ID", short: "Show a session with its artifacts", example: "  mortise sessions show sess_4f2a", complete: c.completeSessions, door: inStore},
+	return show(c, spec{use: "show ID", short: "Show a session with its artifacts", example: "  mortise sessions show sess_4f2a", complete: c.completeSessions, anywhere: true, door: inStore},
 		func(ctx context.Context, q *ask) (s view.SessionShown, err error) {
-			if s.Session, err = findSession(ctx, q.API, q.args[0]); err == nil {
+			if s.Session, err = findSession(ctx, q.Host, q.args[0]); err == nil {
 				s.Artifacts, err = q.Sessions().Artifacts(ctx, s.Session.ID)
 			}
 			return s, err
@@ -71,7 +73,7 @@ func (c *command) sessionsShow() *cobra.Command {
 
 // sessionsMove is `sessions close` or `sessions resume`.
 func (c *command) sessionsMove(open bool) *cobra.Command {
-	s := spec{use: "close ID", short: "Let nothing more be added to a session, and end the conversation that it is; it can still be read", example: "  mortise sessions close sess_4f2a", complete: c.completeSessions}
+	s := spec{anywhere: true, use: "close ID", short: "Let nothing more be added to a session, and end the conversation that it is; it can still be read", example: "  mortise sessions close sess_4f2a", complete: c.completeSessions}
 	if open {
 		s.use, s.short, s.example = "resume ID", "Open a closed session again", "  mortise sessions resume sess_4f2a"
 	}
@@ -80,15 +82,15 @@ func (c *command) sessionsMove(open bool) *cobra.Command {
 		if open {
 			move = q.Sessions().Resume
 		}
-		s, err := inSession(ctx, q.API, q.args[0], func(id string) (host.Session, error) { return move(ctx, id) })
+		s, err := inSession(ctx, q.Host, q.args[0], func(id string) (host.Session, error) { return move(ctx, id) })
 		return done{value: s, said: fmt.Sprintf("session %s is %s", s.ID, s.State)}, err
 	})
 }
 
 func (c *command) sessionsDelete() *cobra.Command {
-	return c.change(spec{use: "delete ID", short: "Delete a session with its artifacts; its entries in the ledger stay", example: "  mortise sessions delete sess_4f2a", complete: c.completeSessions},
+	return c.change(spec{anywhere: true, use: "delete ID", short: "Delete a session with its artifacts; its entries in the ledger stay", example: "  mortise sessions delete sess_4f2a", complete: c.completeSessions},
 		func(ctx context.Context, q *ask) (done, error) {
-			s, err := inSession(ctx, q.API, q.args[0], func(id string) (host.Session, error) { return q.Sessions().Delete(ctx, id) })
+			s, err := inSession(ctx, q.Host, q.args[0], func(id string) (host.Session, error) { return q.Sessions().Delete(ctx, id) })
 			return done{value: s, said: fmt.Sprintf("session %s is deleted, with %d artifacts", s.ID, s.Artifacts)}, err
 		})
 }
@@ -96,7 +98,7 @@ func (c *command) sessionsDelete() *cobra.Command {
 // keeping looks at what the host keeps. The administrator, who acts under no other
 // name, reads the store alone and touches nothing; for others a host is opened, which
 // asks policy and records what it refuses.
-func (c *command) keeping(ctx context.Context, do func(k host.API) error) error {
+func (c *command) keeping(ctx context.Context, do func(k client.Host) error) error {
 	if c.home == "" {
 		return usage{errNoHome}
 	}
@@ -105,15 +107,17 @@ func (c *command) keeping(ctx context.Context, do func(k host.API) error) error 
 		return usage{err}
 	}
 	if c.tenant == "" && (c.as == "" || c.as == conf.Principal) {
-		return c.reading(ctx, func(st host.Store) error { return do(host.Reading(st, conf.Tenant)) })
+		return c.reading(ctx, func(st host.Store) error {
+			return do(client.Embedded(host.Reading(st, conf.Tenant), c.who(conf.Principal, conf.Principal)))
+		})
 	}
-	return c.withHost(ctx, func(a *app.App) error { return do(a.As(a.Principal)) })
+	return c.withHost(ctx, func(a *app.App) error { return do(c.asking(a).Host) })
 }
 
 // completeSessions offers the newest sessions.
 func (c *command) completeSessions(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		c.completing(cmd, func(k host.API) {
+		c.completing(cmd, func(k client.Host) {
 			all, _ := k.Sessions().List(cmd.Context())
 			for _, s := range all[:min(len(all), offered)] {
 				ids = append(ids, s.ID+"\t"+terminal.OneLine(s.State+" "+s.Name, 60))

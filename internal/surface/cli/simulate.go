@@ -16,9 +16,10 @@ func (c *command) policySimulate() *cobra.Command {
 	var files []string
 	var requests string
 	return c.command(spec{
-		use:     "simulate --policies FILE|DIRECTORY --requests FILE.jsonl",
-		short:   "Say what other policies would decide differently",
-		example: "  mortise policy simulate --policies ./policies --requests requests.jsonl",
+		anywhere: true,
+		use:      "simulate --policies FILE|DIRECTORY --requests FILE.jsonl",
+		short:    "Say what other policies would decide differently",
+		example:  "  mortise policy simulate --policies ./policies --requests requests.jsonl",
 		long: `Say what other policies would decide differently: each request is judged by the
 policies in force and by those given in place of policy.files, and the differences
 are listed. Nothing is run and nothing is put into force.
@@ -44,9 +45,9 @@ actor, agent, depth and labels. An operation that is not installed is described:
 			return nil
 		},
 	}, func(ctx context.Context, q *ask) error {
-		other, err := q.app.OtherPolicies(files)
+		documents, err := host.ReadPolicies(files...)
 		if err != nil {
-			return plugin.Errorf(plugin.CodeInvalidInput, "%w", err)
+			return err
 		}
 		file, err := os.Open(requests)
 		if err != nil {
@@ -54,7 +55,7 @@ actor, agent, depth and labels. An operation that is not installed is described:
 		}
 		defer file.Close()
 		var s host.Simulation
-		if err := c.during("asking both", func() error { s, err = q.Policies().Simulate(ctx, other, file, requests); return err }); err != nil {
+		if err := c.during("asking both", func() error { s, err = q.Policies().Try(ctx, documents, file, requests); return err }); err != nil {
 			var wrong host.UnknownAction
 			if errors.As(err, &wrong) {
 				return usage{err}

@@ -24,7 +24,7 @@ token and within what policy lets the principal do.`,
 }
 
 func (c *command) tokensList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List your tokens, and with the right to configure mortise.tokens all", example: "  mortise tokens list"},
+	return list(c, spec{anywhere: true, use: "list", short: "List your tokens, and with the right to configure mortise.tokens all", example: "  mortise tokens list"},
 		view.Tokens, func(ctx context.Context, q *ask) ([]host.Token, error) { return q.Tokens().List(ctx) })
 }
 
@@ -32,8 +32,9 @@ func (c *command) tokensCreate() *cobra.Command {
 	var n host.NewToken
 	var endless bool
 	return c.change(spec{
-		use:   "create NAME",
-		short: "Create a token; it is shown this once",
+		anywhere: true,
+		use:      "create NAME",
+		short:    "Create a token; it is shown this once",
 		long: `Create a token; it is shown this once. NAME says what it is for.
 
 Scopes say what of the API it may be used for: read looks, run calls operations,
@@ -87,7 +88,8 @@ It needs the right to configure mortise.tokens.`,
 
 func (c *command) tokensRevoke() *cobra.Command {
 	return c.change(spec{
-		use: "revoke ID", short: "End a token at once", example: "  mortise tokens revoke 3x9kQ0aZbc",
+		anywhere: true,
+		use:      "revoke ID", short: "End a token at once", example: "  mortise tokens revoke 3x9kQ0aZbc",
 	}, func(ctx context.Context, q *ask) (done, error) {
 		t, err := q.Tokens().Revoke(ctx, q.args[0])
 		return done{value: t, said: fmt.Sprintf("token %s (%s) is not valid any more", t.ID, t.Name)}, err

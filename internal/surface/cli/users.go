@@ -23,12 +23,12 @@ tokens of the principal, count as one person where an approval takes a second.`,
 }
 
 func (c *command) usersList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the people whom the host knows", example: "  mortise users list"}, view.Users,
+	return list(c, spec{anywhere: true, use: "list", short: "List the people whom the host knows", example: "  mortise users list"}, view.Users,
 		func(ctx context.Context, q *ask) ([]host.User, error) { return q.Users().List(ctx) })
 }
 
 func (c *command) usersShow() *cobra.Command {
-	return show(c, spec{use: "show USER", short: "Show a person with their identities", long: "Show a person with their identities. USER is their principal or id.",
+	return show(c, spec{anywhere: true, use: "show USER", short: "Show a person with their identities", long: "Show a person with their identities. USER is their principal or id.",
 		example: "  mortise users show ann"},
 		func(ctx context.Context, q *ask) (host.User, error) { return q.Users().Show(ctx, q.args[0]) }, view.User)
 }
@@ -36,8 +36,9 @@ func (c *command) usersShow() *cobra.Command {
 func (c *command) usersCreate() *cobra.Command {
 	var osUser string
 	return c.change(spec{
-		use:   "create PRINCIPAL",
-		short: "Create the user of a principal that mortise.yaml names",
+		anywhere: true,
+		use:      "create PRINCIPAL",
+		short:    "Create the user of a principal that mortise.yaml names",
 		long: `Create the user of a principal that mortise.yaml names.
 
 --os-user names their user of the operating system, who then acts at the command line as
@@ -55,8 +56,9 @@ It needs the right to configure mortise.users.`,
 
 func (c *command) usersInvite() *cobra.Command {
 	return c.change(spec{
-		use:   "invite USER",
-		short: "Print a link by which a person's account becomes theirs, once",
+		anywhere: true,
+		use:      "invite USER",
+		short:    "Print a link by which a person's account becomes theirs, once",
 		long: `Print a link by which a person's account becomes theirs, once, within 24 hours.
 
 Send it to them alone: who opens it and signs in is that user from then on. A link that
@@ -67,7 +69,11 @@ was printed before ends.`,
 		if err != nil {
 			return done{}, err
 		}
-		link := q.app.Config.Server.Base("") + "/auth/invitation#" + secret
+		base, err := c.publicBase(q)
+		if err != nil {
+			return done{}, err
+		}
+		link := base + "/auth/invitation#" + secret
 		value := struct {
 			host.User
 			Link string `json:"link"`
@@ -80,7 +86,7 @@ was printed before ends.`,
 }
 
 func (c *command) usersDisable() *cobra.Command {
-	return c.change(spec{use: "disable USER", short: "End the sessions of a person, and refuse their tokens and sign-ins", example: "  mortise users disable ann"},
+	return c.change(spec{anywhere: true, use: "disable USER", short: "End the sessions of a person, and refuse their tokens and sign-ins", example: "  mortise users disable ann"},
 		func(ctx context.Context, q *ask) (done, error) {
 			u, err := q.Users().Disable(ctx, q.args[0])
 			return done{value: u, said: u.Principal + " is signed out everywhere and cannot sign in"}, err
@@ -88,7 +94,7 @@ func (c *command) usersDisable() *cobra.Command {
 }
 
 func (c *command) usersEnable() *cobra.Command {
-	return c.change(spec{use: "enable USER", short: "Let a person sign in again", example: "  mortise users enable ann"},
+	return c.change(spec{anywhere: true, use: "enable USER", short: "Let a person sign in again", example: "  mortise users enable ann"},
 		func(ctx context.Context, q *ask) (done, error) {
 			u, err := q.Users().Enable(ctx, q.args[0])
 			return done{value: u, said: u.Principal + " can sign in"}, err
@@ -97,8 +103,9 @@ func (c *command) usersEnable() *cobra.Command {
 
 func (c *command) usersUnlink() *cobra.Command {
 	return c.change(spec{
-		use:   "unlink USER IDENTITY",
-		short: "Have an identity sign a person in no more",
+		anywhere: true,
+		use:      "unlink USER IDENTITY",
+		short:    "Have an identity sign a person in no more",
 		long: `Have an identity sign a person in no more, and end their sessions.
 
 The identity stays theirs where an approval takes a second person, and no other user can

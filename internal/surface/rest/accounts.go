@@ -2,9 +2,15 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
 	"time"
 
+	json2 "github.com/go-json-experiment/json"
+
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // A Provider is who has accounts, with that of the caller where one is connected.
@@ -34,9 +40,10 @@ type Providers struct {
 
 // An AccountRemoved is what came of removing an account.
 type AccountRemoved struct {
-	Provider string `json:"provider"`
-	Revoked  bool   `json:"revoked" doc:"The provider knows of it."`
-	Problem  string `json:"problem,omitzero" doc:"Why it does not."`
+	Provider string   `json:"provider"`
+	Revoked  bool     `json:"revoked" doc:"The provider knows of it."`
+	Problem  string   `json:"problem,omitzero" doc:"Why it does not."`
+	Account  *Account `json:"account,omitzero" doc:"The one that was removed."`
 }
 
 // An AccountTried is an account that a token can be had of.
@@ -44,6 +51,11 @@ type AccountTried struct {
 	Provider string `json:"provider"`
 	Mode     string `json:"mode"`
 	Target   string `json:"target"`
+}
+
+// An AccountAddress is where a browser goes to connect an account.
+type AccountAddress struct {
+	URL string `json:"url"`
 }
 
 // A ProviderNamed is a provider that is meant.
@@ -54,6 +66,10 @@ type ProviderNamed struct {
 func (r *registry) accounts() {
 	add(r, route{method: "GET", path: "accounts", id: "list-accounts", scope: host.ScopeRead, about: "The providers of accounts, with those of the caller"}, r.listAccounts)
 	add(r, route{method: "DELETE", path: "accounts/{provider}", id: "remove-account", scope: host.ScopeConfigure, about: "Forget an account of the caller, and tell its provider"}, r.removeAccount)
+	add(r, route{
+		method: "POST", path: "accounts/{provider}:connect", id: "connect-account", scope: host.ScopeConfigure, stays: true, told: []reflect.Type{reflect.TypeFor[AccountAddress](), reflect.TypeFor[Account](), reflect.TypeFor[Problem]()},
+		about: "Connect an account of the owner: a stream that has the event address and, once a browser has been there, the account as its result. On the socket of the owner alone, since the browser comes back to the machine of the host",
+	}, r.connectAccount)
 	add(r, route{method: "POST", path: "accounts/{provider}:test", id: "test-account", scope: host.ScopeConfigure, about: "Try whether a token can be had of an account, which renews it"}, r.testAccount)
 }
 
@@ -65,12 +81,16 @@ func (r *registry) listAccounts(ctx context.Context, q *request, _ *struct{}) (*
 	out := &struct{ Body Providers }{Providers{[]Provider{}}}
 	for _, s := range states {
 		p := Provider{Provider: s.Provider, Kind: s.Kind, Service: s.Service}
-		if a := s.Account; a != nil {
-			p.Account = &Account{a.Subject, a.Email, a.Verified, append([]string{}, a.Scopes...), a.Connected, a.Expires, a.Renewable, a.Gone}
+		if s.Account != nil {
+			p.Account = accountOf(s.Account)
 		}
 		out.Body.Providers = append(out.Body.Providers, p)
 	}
 	return out, nil
+}
+
+func accountOf(a *host.Account) *Account {
+	return &Account{a.Subject, a.Email, a.Verified, append([]string{}, a.Scopes...), a.Connected, a.Expires, a.Renewable, a.Gone}
 }
 
 func (r *registry) removeAccount(ctx context.Context, q *request, in *ProviderNamed) (*struct{ Body AccountRemoved }, error) {
@@ -78,7 +98,7 @@ func (r *registry) removeAccount(ctx context.Context, q *request, in *ProviderNa
 	if err != nil {
 		return nil, unlessMissing(err, "account with", in.Provider)
 	}
-	return &struct{ Body AccountRemoved }{AccountRemoved{in.Provider, gone.Revoked, gone.Problem}}, nil
+	return &struct{ Body AccountRemoved }{AccountRemoved{in.Provider, gone.Revoked, gone.Problem, accountOf(&gone.Account)}}, nil
 }
 
 func (r *registry) testAccount(ctx context.Context, q *request, in *struct {
@@ -101,4 +121,39 @@ func (r *registry) testAccount(ctx context.Context, q *request, in *struct {
 		return nil, unlessMissing(err, "account with", in.Provider)
 	}
 	return &struct{ Body AccountTried }{AccountTried(tried)}, nil
+}
+
+func (r *registry) connectAccount(ctx context.Context, q *request, in *struct {
+	ProviderNamed
+	Body *struct {
+		Scopes []string `json:"scopes,omitzero" maxItems:"64" nullable:"false" doc:"What plugins are to do there, in the provider's words."`
+	} `nameHint:"ConnectAccount"`
+}) (_ *struct{ Body Account }, err error) {
+	if err := q.owns("connecting an account", true); err != nil {
+		return nil, err
+	}
+	if q.live == nil {
+		return nil, refused(0, plugin.CodeInvalidInput, "the answer is a stream: ask for it with Accept: text/event-stream")
+	}
+	ctx, cancel := r.staying(ctx, q)
+	defer cancel()
+	var scopes []string
+	if in.Body != nil {
+		scopes = in.Body.Scopes
+	}
+	w, err := q.api.Accounts().Begin(ctx, in.Provider, scopes)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	raw, err := json2.Marshal(AccountAddress{w.URL})
+	if err != nil {
+		return nil, err
+	}
+	q.hears(true)(plugin.Event{Kind: "address", Data: json.RawMessage(raw)})
+	got, err := w.Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body Account }{*accountOf(&got)}, nil
 }

@@ -87,8 +87,14 @@ func (s *server) authenticate(r *http.Request) (host.Caller, error) {
 	given := r.Header.Values("Authorization")
 	if len(given) == 0 && s.Identify != nil {
 		if caller, known, err := s.Identify(r); known || err != nil {
+			if err == nil && len(r.Header.Values(AsHeader)) > 0 && !caller.Owns {
+				err = errAs
+			}
 			return caller, err
 		}
+	}
+	if len(r.Header.Values(AsHeader)) > 0 {
+		return host.Caller{}, errAs
 	}
 	if len(given) != 1 || len(given[0]) > maxSigned {
 		return host.Caller{}, unknown
@@ -112,6 +118,8 @@ func (s *server) authenticate(r *http.Request) (host.Caller, error) {
 	}
 	return host.Caller{}, unknown
 }
+
+var errAs = plugin.Errorf(plugin.CodePolicyDenied, "%s is for the owner's socket: a token is of one principal, and acts for no other", AsHeader)
 
 // body reads the body of a request, within the bounds of size, time and room.
 func (s *server) body(w http.ResponseWriter, r *http.Request) (body io.ReadCloser, release func(), err error) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
 // An Approval is what a person is asked, without what it is bound to.
@@ -20,12 +19,14 @@ type Approval struct {
 	CreatedAt   time.Time `json:"created_at"`
 	ExpiresAt   time.Time `json:"expires_at"`
 	DecidedBy   string    `json:"decided_by,omitzero"`
+	DecidedAt   time.Time `json:"decided_at,omitzero"`
 	Reason      string    `json:"reason,omitzero" doc:"What was said with the decision."`
 }
 
 // Approvals are a page of them.
 type Approvals struct {
 	Approvals []Approval `json:"approvals" nullable:"false"`
+	Questions []Question `json:"questions,omitzero" doc:"The same with what each is bound to, where the request asks for questions."`
 	Next      string     `json:"next_page_token" doc:"Empty on the last page."`
 }
 
@@ -47,6 +48,16 @@ type Question struct {
 	PreviewHash   string          `json:"preview_hash,omitzero"`
 	Binding       string          `json:"binding"`
 	PolicyVersion string          `json:"policy_version"`
+	Standing      *Standing       `json:"standing,omitzero" doc:"Who may decide it, of one approval."`
+}
+
+// A Standing is how an approval stands with those who may decide it.
+type Standing struct {
+	Deciders []string `json:"deciders" nullable:"false" doc:"Who may decide it, as the configuration names them; of one that is open."`
+	Owner    string   `json:"owner" doc:"The principal that the configuration acts for."`
+	TrustAs  bool     `json:"trust_as" doc:"The configuration takes a name's word for who someone is."`
+	Theirs   bool     `json:"theirs" doc:"The caller may agree to it themselves, at a terminal."`
+	Same     bool     `json:"same" doc:"It was approved by the user who asked for it, which counts only because of trust_as."`
 }
 
 // An AskedStep is a step of a plan that a person is asked about.
@@ -69,12 +80,13 @@ func (r *registry) approvals() {
 }
 
 func approvalOf(row *host.ApprovalRow) Approval {
-	return Approval{row.ID, string(row.State), row.SubjectKind, row.SubjectID, row.Requester, row.Why, row.CreatedAt, row.ExpiresAt, row.DecidedBy, row.Reason}
+	return Approval{row.ID, string(row.State), row.SubjectKind, row.SubjectID, row.Requester, row.Why, row.CreatedAt, row.ExpiresAt, row.DecidedBy, row.DecidedAt, row.Reason}
 }
 
 func (r *registry) listApprovals(ctx context.Context, q *request, in *struct {
 	Page
-	State string `query:"state" enum:"open,approved,denied,expired,void,consumed"`
+	State     string `query:"state" enum:"open,approved,denied,expired,void,consumed"`
+	Questions bool   `query:"questions" doc:"With what each is bound to."`
 }) (*struct{ Body Approvals }, error) {
 	filters := []string{"approvals", in.State}
 	last, err := in.after(filters...)
@@ -93,62 +105,83 @@ func (r *registry) listApprovals(ctx context.Context, q *request, in *struct {
 	rows, out.Body.Next = cut(rows, in.size(), func(row *host.ApprovalRow) string { return row.ID }, filters...)
 	for i := range rows {
 		out.Body.Approvals = append(out.Body.Approvals, approvalOf(&rows[i]))
+		if !in.Questions {
+			continue
+		}
+		asked, err := q.api.Approvers().Question(ctx, &rows[i])
+		if err != nil {
+			return nil, err
+		}
+		out.Body.Questions = append(out.Body.Questions, questionOf(&rows[i], asked))
 	}
 	return out, nil
 }
 
 func (r *registry) getApproval(ctx context.Context, q *request, in *struct {
 	ID string `path:"id" maxLength:"64"`
+	Short
 }) (*struct{ Body Question }, error) {
-	row, err := q.api.Approvals().Get(ctx, in.ID, "see")
-	if err == nil && row == nil {
-		err = missing("approval", in.ID)
+	if !in.Short.Short && len(in.ID) != wholeID {
+		return nil, missing("approval", in.ID)
 	}
+	asked, err := q.api.Approvals().Asked(ctx, in.ID)
 	if err != nil {
 		return nil, unlessMissing(err, "approval", in.ID)
 	}
-	asked, err := q.api.Approvers().Question(ctx, row)
-	if err != nil {
-		return nil, err
-	}
-	out := &struct{ Body Question }{Question{
+	return standingOf(&asked), nil
+}
+
+func standingOf(asked *host.Asked) *struct{ Body Question } {
+	out := &struct{ Body Question }{questionOf(asked.Row, asked.Question)}
+	out.Body.Standing = &Standing{append([]string{}, asked.Deciders...), asked.Owner, asked.TrustAs, asked.Theirs, asked.Same}
+	return out
+}
+
+func questionOf(row *host.ApprovalRow, asked *host.Question) Question {
+	out := Question{
 		Approval: approvalOf(row), Operation: asked.Operation, Version: asked.Version, Actor: asked.Actor, Input: asked.Input, InputHash: asked.InputHash,
 		Labels: asked.Labels, Effects: asked.Effects, PolicyTags: asked.PolicyTags, Digest: asked.Digest, Changed: asked.Changed,
 		Preview: asked.Preview, PreviewHash: asked.PreviewHash, Binding: asked.Binding, PolicyVersion: asked.PolicyVersion,
-	}}
-	for _, step := range asked.Steps {
-		out.Body.Steps = append(out.Body.Steps, AskedStep(step))
 	}
-	return out, nil
+	for _, step := range asked.Steps {
+		out.Steps = append(out.Steps, AskedStep(step))
+	}
+	return out
 }
 
 // A Decided is what a person says about an approval.
 type Decided struct {
-	Reason string `json:"reason,omitzero" maxLength:"4096" doc:"Why, for the record and for the requester."`
+	Reason   string `json:"reason,omitzero" maxLength:"4096" doc:"Why, for the record and for the requester."`
+	Token    string `json:"token,omitzero" maxLength:"64" doc:"What an approver was sent. It names the approval where the id is token: a path is logged, and a body is not."`
+	Terminal bool   `json:"terminal,omitzero" doc:"The owner is at a terminal, and may agree to what they asked for where the configuration has it. It counts on the owner's socket alone."`
 }
 
-// wholeID is how many characters the id of an approval has. One that is cut short, and the
-// token that approvers are sent, name none here: the path of a request is logged.
-const wholeID = 36
+// wholeID is how many characters the id of an approval has. One that is cut short names none
+// here, and byToken the approval of the token in the body.
+const (
+	wholeID = 36
+	byToken = "token"
+)
 
 // decide approves or denies an approval.
-func (r *registry) decide(approve bool) func(context.Context, *request, *decision) (*struct{ Body Approval }, error) {
-	return func(ctx context.Context, q *request, in *decision) (*struct{ Body Approval }, error) {
+func (r *registry) decide(approve bool) func(context.Context, *request, *decision) (*struct{ Body Question }, error) {
+	return func(ctx context.Context, q *request, in *decision) (*struct{ Body Question }, error) {
 		var said Decided
 		if in.Body != nil {
 			said = *in.Body
 		}
-		if len(in.ID) != wholeID {
+		given := in.ID
+		if (given == byToken) != (said.Token != "") || given != byToken && len(given) != wholeID {
 			return nil, missing("approval", in.ID)
 		}
-		row, _, err := q.api.Approvals().Decide(ctx, in.ID, approve, false, said.Reason)
-		if plugin.CodeOf(err) == plugin.CodeNotFound {
-			err = unlessMissing(err, "approval", in.ID)
+		if given == byToken {
+			given = said.Token
 		}
+		asked, err := q.api.Approvals().Answer(ctx, given, approve, said.Terminal, said.Reason)
 		if err != nil {
-			return nil, err
+			return nil, unlessMissing(err, "approval", in.ID)
 		}
-		return &struct{ Body Approval }{approvalOf(row)}, nil
+		return standingOf(&asked), nil
 	}
 }
 

@@ -128,7 +128,7 @@ func TestPaths(t *testing.T) {
 		b.is(b.ask("mrt_ann", "GET", path, ""), 404, "not_found")
 		b.is(b.ask("mrt_root", "POST", path, ""), 404, "not_found")
 	}
-	for path, method := range map[string]string{"/api/v1/calls": "POST", "/api/v1/calls/x:cancel": "PUT", "/api/v1/operations/desk/line:execute": "DELETE"} {
+	for path, method := range map[string]string{"/api/v1/approvals": "POST", "/api/v1/calls/x:cancel": "PUT", "/api/v1/operations/desk/line:execute": "DELETE"} {
 		if a := b.is(b.ask("mrt_ann", method, path, ""), 405, "invalid_input"); a.header.Get("Allow") == "" {
 			t.Error(a.header)
 		}

@@ -35,6 +35,9 @@ type Call struct {
 	Cancelled  bool          `json:"cancelled" doc:"It was told to stop."`
 	CreatedAt  time.Time     `json:"created_at"`
 	UpdatedAt  time.Time     `json:"updated_at"`
+	State      string        `json:"state" doc:"As it is kept: what is in progress is queued, running or in_progress." enum:"pending_approval,queued,running,in_progress,succeeded,failed,unknown"`
+	Node       string        `json:"node,omitzero" doc:"Whose attempt it is."`
+	WakeAt     time.Time     `json:"wake_at,omitzero" doc:"When it is looked at next."`
 }
 
 // Calls are a page of them.
@@ -52,6 +55,7 @@ type Effect struct {
 	Class       string    `json:"class" enum:"external,local"`
 	State       string    `json:"state"`
 	RequestHash string    `json:"request_hash"`
+	ProviderKey string    `json:"provider_key,omitzero" doc:"The idempotency key that the other side was sent."`
 	At          time.Time `json:"at"`
 }
 
@@ -61,7 +65,10 @@ type CallShown struct {
 	Outcome     Outcome            `json:"outcome"`
 	Enforcement plugin.Enforcement `json:"enforcement,omitzero" doc:"What held the call to its decision: structural, network, reported or none."`
 	Approval    string             `json:"approval,omitzero" doc:"The id of the approval that was asked for."`
+	Asked       string             `json:"approval_state,omitzero" doc:"How that stands."`
 	Effects     []Effect           `json:"effects" nullable:"false"`
+
+	Entries []plugin.Entry `json:"entries,omitzero" doc:"What the ledger has of it, where the request asks for entries."`
 }
 
 // A CallNamed is a call that is meant.
@@ -78,7 +85,7 @@ func callOf(row *host.CallRow) Call {
 		ID: row.ID, Operation: row.Operation, Version: row.Version, Status: host.StatusOf(row.State), Code: row.Code, Attempt: row.Attempt,
 		Principal: row.Principal, Actor: row.Actor, Origin: row.Origin, Key: key, Parent: row.Parent, Plan: row.Plan, Session: row.Session,
 		Labels: append([]string{}, row.Labels...), Digest: row.PackageDigest, InputHash: row.InputHash, ResultHash: row.ResultHash, Cancelled: row.Cancelled,
-		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, State: string(row.State), Node: row.Node, WakeAt: row.WakeAt,
 	}
 }
 
@@ -120,16 +127,20 @@ func (r *registry) listCalls(ctx context.Context, q *request, in *struct {
 
 func (r *registry) getCall(ctx context.Context, q *request, in *struct {
 	CallNamed
-	Wait string `query:"wait" maxLength:"16" doc:"How long the request stays for a call that has not ended: 30s, or a number of seconds." example:"30s"`
+	Short
+	Full    bool   `query:"full" doc:"With the whole result in outcome.result."`
+	Entries bool   `query:"entries" doc:"With the entries of the ledger about it."`
+	Wait    string `query:"wait" maxLength:"16" doc:"How long the request stays for a call that has not ended: 30s, or a number of seconds." example:"30s"`
 }) (*struct{ Body CallShown }, error) {
 	limit, err := r.waitOf(in.Wait)
 	if err != nil {
 		return nil, err
 	}
-	row, err := r.call(ctx, q, in.ID)
+	row, err := r.callNamed(ctx, q, in.ID, in.Short.Short)
 	if err != nil {
 		return nil, err
 	}
+	in.ID = row.ID
 	var res plugin.Result
 	q.stays(limit + r.WorkTime)
 	switch {
@@ -144,16 +155,22 @@ func (r *registry) getCall(ctx context.Context, q *request, in *struct {
 		return nil, unlessMissing(err, "call", in.ID)
 	}
 	outcome := outcomeOf(res, err, false)
+	if in.Full {
+		outcome.whole(res, err)
+	}
 	shown, err := q.api.Calls().Show(ctx, in.ID)
 	if err != nil {
 		return nil, unlessMissing(err, "call", in.ID)
 	}
 	out := &struct{ Body CallShown }{CallShown{Call: callOf(shown.CallRow), Outcome: outcome, Effects: []Effect{}, Enforcement: shown.Enforcement()}}
 	if shown.Approval != nil {
-		out.Body.Approval = shown.Approval.ID
+		out.Body.Approval, out.Body.Asked = shown.Approval.ID, string(shown.Approval.State)
+	}
+	if in.Entries {
+		out.Body.Entries = shown.Entries
 	}
 	for _, e := range shown.Effects {
-		out.Body.Effects = append(out.Body.Effects, Effect{e.N, e.Attempt, e.Method, e.Effect, e.Class, string(e.State), e.RequestHash, e.At})
+		out.Body.Effects = append(out.Body.Effects, Effect{e.N, e.Attempt, e.Method, e.Effect, e.Class, string(e.State), e.RequestHash, e.ProviderKey, e.At})
 	}
 	return out, nil
 }
@@ -165,6 +182,14 @@ func (r *registry) call(ctx context.Context, q *request, id string) (*host.CallR
 		err = missing("call", id)
 	}
 	return row, unlessMissing(err, "call", id)
+}
+
+// callNamed is call, for an id that may be cut short.
+func (r *registry) callNamed(ctx context.Context, q *request, id string, short bool) (*host.CallRow, error) {
+	if !short {
+		return r.call(ctx, q, id)
+	}
+	return q.api.Calls().Find(ctx, id, "see")
 }
 
 // waitOf reads how long a request is to stay, up to the longest that it may.
@@ -208,17 +233,29 @@ var settled = map[string]host.CallState{"succeeded": host.CallSucceeded, "failed
 func (r *registry) settleCall(ctx context.Context, q *request, in *struct {
 	CallNamed
 	Body struct {
-		Outcome  string          `json:"outcome" enum:"succeeded,failed,not_done" doc:"A call that was not done may be run again."`
+		Outcome  string          `json:"outcome" enum:"succeeded,failed,not_done,ask" doc:"A call that was not done may be run again; ask has its operator find out."`
 		Data     json.RawMessage `json:"data,omitzero" doc:"What it would have answered, where it succeeded."`
-		Reason   string          `json:"reason" minLength:"1" maxLength:"2000" doc:"What is known, and from where."`
+		Reason   string          `json:"reason,omitzero" maxLength:"2000" doc:"What is known, and from where; needed but with ask."`
 		Evidence json.RawMessage `json:"evidence,omitzero" doc:"What shows it, for the record."`
 	} `nameHint:"SettleCall"`
 }) (*struct{ Body Call }, error) {
 	if len(in.Body.Data) > 0 && in.Body.Outcome != "succeeded" {
 		return nil, refused(0, plugin.CodeInvalidInput, "data is the answer of a call that succeeded", Place{"/data", "it is of a call that succeeded alone"})
 	}
-	if _, err := r.call(ctx, q, in.ID); err != nil { // what is not seen is not there
-		return nil, err
+	if !q.caller.Owns { // what a token does not show is not there for it
+		if _, err := r.call(ctx, q, in.ID); err != nil {
+			return nil, err
+		}
+	}
+	if in.Body.Outcome == "ask" {
+		row, err := q.api.Calls().Reconcile(ctx, in.ID)
+		if err != nil {
+			return nil, unlessMissing(err, "call", in.ID)
+		}
+		return &struct{ Body Call }{callOf(row)}, nil
+	}
+	if in.Body.Reason == "" {
+		return nil, refused(0, plugin.CodeInvalidInput, "the record needs a reason", Place{"/reason", "it is missing"})
 	}
 	row, err := q.api.Calls().Settle(ctx, in.ID, host.Settlement{
 		State: settled[in.Body.Outcome], Data: in.Body.Data, Reason: in.Body.Reason, Evidence: in.Body.Evidence,

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/mortise-dev/mortise/internal/host"
 )
@@ -17,10 +18,13 @@ type RouteSpec struct {
 	Last    string          `json:"last,omitzero" maxLength:"256" doc:"The plugin, or plugin/operation, that ran last."`
 	Files   []RouteArtifact `json:"artifacts,omitzero" maxItems:"1000" nullable:"false" doc:"What is at hand beside that."`
 	Hidden  bool            `json:"hidden,omitzero" doc:"What is experimental or deprecated counts too."`
+	Of      string          `json:"session_pillar,omitzero" maxLength:"128" doc:"The field that the session is in, where the session itself is not named."`
+	Full    bool            `json:"full,omitzero" doc:"Answer with all of it, in the member answer: for a token that is for all operations."`
 }
 
 // A RouteArtifact is something that is at hand.
 type RouteArtifact struct {
+	ID   string `json:"id,omitzero" maxLength:"64" doc:"Of an artifact of a session."`
 	Type string `json:"type" maxLength:"64"`
 	Name string `json:"name,omitzero" maxLength:"255"`
 }
@@ -32,6 +36,7 @@ type Route struct {
 	Facets   []string         `json:"facets" nullable:"false" doc:"What the request is about."`
 	Included []RouteChoice    `json:"included" nullable:"false" doc:"The best first."`
 	Excluded []RouteExclusion `json:"excluded" nullable:"false" doc:"The best 50 of the others."`
+	Answer   json.RawMessage  `json:"answer,omitzero" doc:"All of it, with what speaks for each, where the request asks for it with full."`
 }
 
 // A RouteChoice is an operation that fits.
@@ -55,7 +60,7 @@ func (r *registry) choosing() {
 
 func (r *registry) choose(ctx context.Context, q *request, in *struct{ Body RouteSpec }) (*struct{ Body Route }, error) {
 	s := in.Body
-	query := host.RouteQuery{Text: s.Text, Pillar: s.Pillar, Hidden: s.Hidden}
+	query := host.RouteQuery{Text: s.Text, Pillar: s.Pillar, Session: s.Of, Hidden: s.Hidden}
 	if s.Session != "" {
 		session, err := q.session(ctx, s.Session)
 		if err != nil {
@@ -75,13 +80,18 @@ func (r *registry) choose(ctx context.Context, q *request, in *struct{ Body Rout
 		query.Last = s.Last
 	}
 	for _, a := range s.Files {
-		query.Artifacts = append(query.Artifacts, host.RouteArtifact{Type: a.Type, Name: a.Name})
+		query.Artifacts = append(query.Artifacts, host.RouteArtifact{ID: a.ID, Type: a.Type, Name: a.Name})
 	}
 	answer, err := q.api.Plugins().Route(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	out := &struct{ Body Route }{Route{answer.Pillar, answer.PillarReason, append([]string{}, answer.Facets...), []RouteChoice{}, []RouteExclusion{}}}
+	out := &struct{ Body Route }{Route{answer.Pillar, answer.PillarReason, append([]string{}, answer.Facets...), []RouteChoice{}, []RouteExclusion{}, nil}}
+	if s.Full && len(q.caller.Operations) == 0 {
+		if out.Body.Answer, err = json.Marshal(answer); err != nil {
+			return nil, err
+		}
+	}
 	for _, c := range answer.Included {
 		if !q.caller.Covers(c.Operation) {
 			continue

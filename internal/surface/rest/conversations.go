@@ -3,11 +3,9 @@ package rest
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
 // mostConversations is how many of the last conversations of an agent are listed.
@@ -66,32 +64,6 @@ type MessageResult struct {
 	Failed bool   `json:"failed,omitzero"`
 }
 
-// A Turn is what an agent answered to a message.
-type Turn struct {
-	Conversation string    `json:"conversation" doc:"Its id, for the next message."`
-	Text         string    `json:"text"`
-	Uses         []TurnUse `json:"uses" nullable:"false" doc:"The operations that it used."`
-	Labels       []string  `json:"labels" nullable:"false" doc:"What the answer is tainted with."`
-	Steps        int       `json:"steps" doc:"Moves of its model."`
-	Cut          bool      `json:"cut,omitzero" doc:"It stopped at the most moves that it may make."`
-}
-
-// A TurnUse is an operation that an agent used in a turn.
-type TurnUse struct {
-	Operation string        `json:"operation"`
-	CallID    string        `json:"call_id,omitzero"`
-	Status    plugin.Status `json:"status,omitzero"`
-	Code      plugin.Code   `json:"code,omitzero" doc:"Why it failed."`
-	Approval  string        `json:"approval,omitzero" doc:"The approval that it waits for."`
-}
-
-// A MessageSpec is a message to an agent.
-type MessageSpec struct {
-	Text         string `json:"text" minLength:"1" maxLength:"65536"`
-	Conversation string `json:"conversation,omitzero" maxLength:"64" doc:"One of the caller's own, which is open; their newest open one where it is left out, or a new one."`
-	Fresh        bool   `json:"fresh,omitzero" doc:"Begin a new one, where no conversation is named."`
-}
-
 // A ConversationNamed is a conversation with an agent.
 type ConversationNamed struct {
 	AgentNamed
@@ -107,7 +79,7 @@ func (r *registry) conversations() {
 	add(r, route{method: "GET", path: "agents/{id}/conversations/{conversation}", id: "get-conversation", scope: host.ScopeRead, about: "A conversation with its last messages"}, r.getConversation)
 	add(r, route{method: "POST", path: "agents/{id}/conversations/{conversation}:end", id: "end-conversation", scope: host.ScopeRun, about: "End a conversation; a turn that goes on is waited for"}, r.endConversation)
 	add(r, route{method: "POST", path: "agents/{id}/conversations:end", id: "end-newest-conversation", scope: host.ScopeRun, about: "End the caller's newest open conversation"}, r.endNewest)
-	add(r, route{method: "POST", path: "agents/{id}/conversations:talk", id: "talk", scope: host.ScopeRun, stays: true, about: "Send a message to an agent, with the rights of the caller, and wait for its answer"}, r.talk)
+	r.talks()
 }
 
 func (r *registry) listConversations(ctx context.Context, q *request, in *struct {
@@ -187,37 +159,4 @@ func (r *registry) endNewest(ctx context.Context, q *request, in *AgentNamed) (*
 		return nil, unlessMissing(err, "open conversation with", in.ID)
 	}
 	return &struct{ Body Conversation }{conversationOf(c)}, nil
-}
-
-func (r *registry) talk(ctx context.Context, q *request, in *struct {
-	AgentNamed
-	Body MessageSpec
-}) (*struct{ Body Turn }, error) {
-	given := in.Body.Conversation
-	if given != "" && !host.WholeSession(given) {
-		return nil, missing("conversation", given)
-	}
-	q.stays(r.RunTime)
-	ctx, cancel := context.WithTimeout(ctx, r.RunTime)
-	defer cancel()
-	talk, err := q.api.Agents().Talk(ctx, in.ID, given, in.Body.Fresh)
-	switch {
-	case given != "":
-		err = unlessMissing(err, "conversation", given)
-	default:
-		err = unlessMissing(err, "agent", in.ID)
-	}
-	if err != nil {
-		return nil, err
-	}
-	a, err := talk.Turn(ctx, in.Body.Text, host.Audience{})
-	if err != nil {
-		return nil, err
-	}
-	out := &struct{ Body Turn }{Turn{talk.Session, a.Text, []TurnUse{}, append([]string{}, a.Labels...), a.Steps, a.Cut}}
-	for _, u := range a.Uses {
-		out.Body.Uses = append(out.Body.Uses, TurnUse{u.Operation, u.CallID, u.Status, u.Code, u.Approval})
-	}
-	slices.Sort(out.Body.Labels)
-	return out, nil
 }

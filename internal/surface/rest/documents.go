@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -50,6 +51,8 @@ type Ingested struct {
 	Skipped    bool   `json:"skipped" doc:"It is as it was, or no text came of it."`
 	SkipReason string `json:"skip_reason,omitzero"`
 	Unembedded bool   `json:"embedding_pending" doc:"The model of embeddings could not be asked, and is later."`
+
+	Extraction json.RawMessage `json:"extraction,omitzero" doc:"How its text was won, or why there is none."`
 }
 
 // A DocumentNamed is a document that is meant.
@@ -85,12 +88,13 @@ func (r *registry) documents() {
 func (r *registry) listDocuments(ctx context.Context, q *request, in *struct {
 	KnowledgeNamed
 	Page
+	After string `query:"after" maxLength:"128" doc:"The id of a document: the first page begins behind it."`
 }) (*struct{ Body Documents }, error) {
 	last, err := in.after("documents", in.ID)
 	if err != nil {
 		return nil, err
 	}
-	all, err := q.api.Knowledge().Documents(ctx, host.Documents{KB: in.ID, After: last, Limit: in.size() + 1})
+	all, err := q.api.Knowledge().Documents(ctx, host.Documents{KB: in.ID, After: cmp.Or(last, in.After), Limit: in.size() + 1})
 	if err != nil {
 		return nil, noBase(err, in.ID)
 	}
@@ -138,9 +142,10 @@ func (r *registry) addDocument(ctx context.Context, q *request, in *struct {
 	if err != nil {
 		return nil, unlessMissing(err, "knowledge base", in.ID)
 	}
+	how, err := json.Marshal(got.Extraction)
 	return &struct{ Body Ingested }{Ingested{
-		got.ObjectID, got.DocumentID, got.Words, got.Characters, got.Chunks, got.Extraction.Method, got.Created, got.Skipped, got.SkipReason, got.Unembedded,
-	}}, nil
+		got.ObjectID, got.DocumentID, got.Words, got.Characters, got.Chunks, got.Extraction.Method, got.Created, got.Skipped, got.SkipReason, got.Unembedded, how,
+	}}, err
 }
 
 func (r *registry) getDocument(ctx context.Context, q *request, in *DocumentNamed) (*struct{ Body KnowledgeDocument }, error) {

@@ -174,9 +174,14 @@ type CallEvent struct {
 	At    time.Time        `json:"at"`
 	Chain int64            `json:"chain"`
 	Seq   int64            `json:"seq"`
+	Entry *plugin.Entry    `json:"entry,omitzero" doc:"The whole entry, where the request asks for entries."`
 }
 
-func (r *registry) followCall(ctx context.Context, q *request, in *CallNamed) (*Streamed, error) {
+func (r *registry) followCall(ctx context.Context, q *request, in *struct {
+	CallNamed
+	Entries bool `query:"entries" doc:"With the entries as the ledger has them."`
+	Full    bool `query:"full" doc:"With the whole result in the last event."`
+}) (*Streamed, error) {
 	if _, err := r.call(ctx, q, in.ID); err != nil {
 		return nil, err
 	}
@@ -196,18 +201,31 @@ func (r *registry) followCall(ctx context.Context, q *request, in *CallNamed) (*
 		ctx, stop := r.keep(ctx, t, q, host.ScopeRead)
 		defer stop()
 		over, err := q.api.Calls().Follow(ctx, in.ID, func(e *plugin.Entry) {
-			_ = t.send(appendEvent(nil, "", string(e.Kind), CallEvent{e.Kind, e.At, e.Chain, e.Seq})) // the next sign of life finds out
+			_ = t.send(appendEvent(nil, "", string(e.Kind), CallEvent{e.Kind, e.At, e.Chain, e.Seq, entryIf(in.Entries, e)})) // the next sign of life finds out
 		})
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		} else if over || plugin.CodeOf(err) == plugin.CodeApprovalExpired {
 			res, failure := r.await(ctx, q, in.ID, r.WorkTime)
 			if failure == nil || res.CallID != "" {
-				_ = t.send(appendEvent(nil, "", "result", outcomeOf(res, failure, false)))
+				outcome := outcomeOf(res, failure, false)
+				if in.Full {
+					outcome.whole(res, failure)
+				}
+				_ = t.send(appendEvent(nil, "", "result", outcome))
 				return
 			}
 			err = failure
 		}
 		r.ended(q, t, err)
 	}}, nil
+}
+
+// entryIf is a copy of an entry, where it is asked for.
+func entryIf(asked bool, e *plugin.Entry) *plugin.Entry {
+	if !asked {
+		return nil
+	}
+	whole := *e
+	return &whole
 }

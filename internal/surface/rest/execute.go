@@ -35,6 +35,7 @@ type Outcome struct {
 	Labels      []string        `json:"labels,omitzero" doc:"What the data is tainted with."`
 	Cached      bool            `json:"cached,omitzero" doc:"It is an earlier answer of the same tool to the same input."`
 	DryRun      *DryRun         `json:"dry_run,omitzero" doc:"What a dry run found out; nothing of it has happened."`
+	Result      json.RawMessage `json:"result,omitzero" doc:"The whole result as the host has it, where the request asks for it with full."`
 }
 
 // A Made is a file that a call made. One that is in the session has an id.
@@ -53,6 +54,8 @@ type Failure struct {
 	Message    string          `json:"message"`
 	Details    json.RawMessage `json:"details,omitzero"`
 	Retryable  bool            `json:"retryable" doc:"The same call may succeed later."`
+	RetryAfter int64           `json:"retry_after_ms,omitzero" doc:"When, where that is known; with full alone."`
+	Hint       string          `json:"hint,omitzero" doc:"What to do about it at the command line; with full alone."`
 }
 
 // A Pending is what a person is asked before a call goes on.
@@ -114,14 +117,9 @@ func (r *registry) execute(ctx context.Context, q *request, in *Execution) (*Ans
 		return nil, err
 	}
 	ref, target := q.api.Plugins().Operation(ctx, in.Plugin+"/"+in.Operation, body.Input)
-	var session host.Session
-	if body.Session != "" || !in.Dry { // a dry run begins none
-		if session, err = q.api.Sessions().For(ctx, target, body.Session); err != nil {
-			return nil, unlessMissing(err, "session", body.Session)
-		}
-		if body.Session != "" && session.ID != body.Session { // an id is written whole here
-			return nil, missing("session", body.Session)
-		}
+	session, err := q.sessionFor(ctx, target, body.Session, in.Dry)
+	if err != nil {
+		return nil, err
 	}
 	debugs := false
 	call := host.Invocation{
@@ -270,11 +268,10 @@ func refusal(res plugin.Result, err error) error {
 	if e.Code == plugin.CodeInternal {
 		return err // its cause is for the log
 	}
-	p := refused(0, e.Code, told(e.Message))
+	p := refusedBy(e)
 	if e.Code == plugin.CodeKeyConflict { // the key is part of the request
 		p.Status = http.StatusUnprocessableEntity
 	}
-	p.after(e.RetryAfter)
 	p.CallID = res.CallID
 	return p
 }

@@ -358,7 +358,7 @@ func (b *bench) isProblem(a answer) {
 	}
 	for name := range a.body {
 		switch name {
-		case "type", "title", "status", "detail", "code", "call_id", "errors", "trace_id":
+		case "type", "title", "status", "detail", "code", "call_id", "errors", "trace_id", "hint", "retryable", "details", "result":
 		default:
 			b.Errorf("a problem has no member %s: %s", name, a)
 		}

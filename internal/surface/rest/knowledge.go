@@ -144,8 +144,13 @@ func (r *registry) deleteKnowledge(ctx context.Context, q *request, in *Knowledg
 	return &struct{ Body Removed }{Removed{base.ID}}, nil
 }
 
-func (r *registry) searchAllKnowledge(ctx context.Context, q *request, in *struct{ Body Search }) (*struct{ Body Hits }, error) {
-	return search(ctx, q, in.Body, nil)
+func (r *registry) searchAllKnowledge(ctx context.Context, q *request, in *struct {
+	Body struct {
+		Search
+		Bases []string `json:"knowledge_bases,omitzero" maxItems:"64" nullable:"false" doc:"In these alone."`
+	} `nameHint:"SearchAll"`
+}) (*struct{ Body Hits }, error) {
+	return search(ctx, q, in.Body.Search, in.Body.Bases)
 }
 
 func (r *registry) searchKnowledge(ctx context.Context, q *request, in *struct {

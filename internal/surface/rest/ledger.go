@@ -14,6 +14,7 @@ import (
 type Entries struct {
 	Entries []plugin.Entry `json:"entries" nullable:"false"`
 	Next    string         `json:"next_page_token" doc:"Empty on the last page."`
+	Chains  int            `json:"chains,omitzero" doc:"How many chains there are, of the newest."`
 }
 
 // Heads are the newest entries of all chains.
@@ -42,11 +43,17 @@ func (r *registry) listEntries(ctx context.Context, q *request, in *struct {
 	Subject   string `query:"subject" maxLength:"256" doc:"The id of a call, or the name@version of a plugin."`
 	Operation string `query:"operation" maxLength:"256" doc:"plugin/operation, of entries about calls."`
 	Code      string `query:"code" maxLength:"64" doc:"The code that calls failed with."`
+	Newest    int    `query:"newest" minimum:"0" maximum:"10000" doc:"So many of the newest of all chains, the newest last, on one page; with after those that come then."`
+	ID        string `query:"id" maxLength:"128" doc:"All that the id of a call means, which may be cut short, or SEQ, or CHAIN/SEQ; on one page."`
 }) (*struct{ Body Entries }, error) {
 	filters := []string{"entries", strconv.FormatInt(in.Chain, 10), strconv.FormatInt(in.After, 10), in.Kind, in.Subject, in.Operation, in.Code}
 	last, err := in.after(filters...)
 	if err != nil {
 		return nil, err
+	}
+	if in.Newest > 0 || in.ID != "" {
+		f := host.EntryQuery{After: in.After, Kind: in.Kind, Subject: in.Subject, Operation: in.Operation, Code: plugin.Code(in.Code), Limit: in.Newest}
+		return r.newest(ctx, q, f, in.ID)
 	}
 	f := host.EntryQuery{
 		Chain: in.Chain, After: in.After, Kind: in.Kind, Subject: in.Subject, Operation: in.Operation, Code: plugin.Code(in.Code), Limit: in.size() + 1,
@@ -66,6 +73,19 @@ func (r *registry) listEntries(ctx context.Context, q *request, in *struct {
 	out := &struct{ Body Entries }{Entries{Entries: append([]plugin.Entry{}, entries...)}}
 	out.Body.Entries, out.Body.Next = cut(out.Body.Entries, in.size(), func(e *plugin.Entry) string { return strconv.FormatInt(e.Seq, 10) }, filters...)
 	return out, nil
+}
+
+// newest are the newest entries, or what an id means.
+func (r *registry) newest(ctx context.Context, q *request, f host.EntryQuery, id string) (*struct{ Body Entries }, error) {
+	out := &struct{ Body Entries }{Entries{Entries: []plugin.Entry{}}}
+	entries, err := []plugin.Entry(nil), error(nil)
+	if id != "" {
+		entries, err = q.api.Ledger().Find(ctx, id)
+	} else {
+		entries, out.Body.Chains, err = q.api.Ledger().List(ctx, f)
+	}
+	out.Body.Entries = append(out.Body.Entries, entries...)
+	return out, err
 }
 
 func (r *registry) getEntry(ctx context.Context, q *request, in *struct {

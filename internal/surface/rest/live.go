@@ -84,7 +84,7 @@ func (q *request) hears(waits bool) func(plugin.Event) {
 		l.told.Go(l.tell)
 	})
 	return func(e plugin.Event) {
-		if e.Kind == plugin.EventLog { // for the host
+		if e.Kind == plugin.EventLog && !l.shows(q) { // for the host
 			return
 		}
 		select {
@@ -122,7 +122,13 @@ func (l *live) tell() {
 			l.cut()
 		}
 	}
-	say := func(e plugin.Event) { send(appendEvent(nil, "", string(e.Kind), jsontext.Value(e.Data))) }
+	say := func(e plugin.Event) {
+		if e.Kind == plugin.EventLog {
+			send(appendEvent(nil, "", string(e.Kind), e))
+			return
+		}
+		send(appendEvent(nil, "", string(e.Kind), jsontext.Value(e.Data)))
+	}
 	send([]byte(":\n\n")) // the reader learns that the call was taken
 	for {
 		select {

@@ -6,8 +6,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 )
 
-// A Model is a model that the configuration names. Where it is reached and where its key
-// lies is the host's own.
+// A Model is a model that the configuration names.
 type Model struct {
 	Name        string   `json:"name"`
 	Tier        string   `json:"tier" enum:"light,heavy"`
@@ -20,6 +19,12 @@ type Model struct {
 	Context     int      `json:"context" doc:"Tokens; 0 where it is not known."`
 	InputPrice  float64  `json:"input_price" doc:"Dollars for a million tokens, as the output_price."`
 	OutputPrice float64  `json:"output_price"`
+
+	// Where it is reached and where its key lies, on the socket of the owner alone.
+	BaseURL    string   `json:"base_url,omitzero" doc:"Told the owner alone, as are uris, key and key_problem."`
+	URIs       []string `json:"uris,omitzero" nullable:"false"`
+	Key        string   `json:"key,omitzero" doc:"Where it is looked for."`
+	KeyProblem string   `json:"key_problem,omitzero"`
 }
 
 // Models are all of them, with what was spent.
@@ -27,6 +32,7 @@ type Models struct {
 	Models []Model     `json:"models" nullable:"false"`
 	Spent  float64     `json:"spent_today" doc:"Dollars, since midnight UTC, as those of the budget."`
 	Budget ModelBudget `json:"budget"`
+	Allow  []string    `json:"allow,omitzero" nullable:"false" doc:"The plugins that may ask; told the owner alone."`
 }
 
 // A ModelBudget bounds what models cost, in dollars.
@@ -60,11 +66,18 @@ func (r *registry) listModels(ctx context.Context, q *request, _ *struct{}) (*st
 		return nil, err
 	}
 	out := &struct{ Body Models }{Models{Models: []Model{}, Spent: all.Spent, Budget: ModelBudget(all.Budget)}}
+	if q.caller.Owns {
+		out.Body.Allow = all.Allow
+	}
 	for _, m := range all.Models {
-		out.Body.Models = append(out.Body.Models, Model{
+		one := Model{
 			Name: m.Name, Tier: m.Tier, Provider: m.Provider, Model: m.Model, Ready: m.KeyProblem == "", Vision: m.Vision, JSON: m.JSON,
 			Documents: append([]string{}, m.Documents...), Context: m.Context, InputPrice: m.InputPrice, OutputPrice: m.OutputPrice,
-		})
+		}
+		if q.caller.Owns {
+			one.BaseURL, one.URIs, one.Key, one.KeyProblem = m.BaseURL, m.URIs, m.Key, m.KeyProblem
+		}
+		out.Body.Models = append(out.Body.Models, one)
 	}
 	return out, nil
 }

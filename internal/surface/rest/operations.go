@@ -39,11 +39,14 @@ func operationOf(m *plugin.Manifest, op *plugin.Operation) Operation {
 	}
 }
 
+// outcomes are what the stream of a call ends with.
+var outcomes = []reflect.Type{reflect.TypeFor[Outcome](), reflect.TypeFor[Problem]()}
+
 func (r *registry) operations() {
 	add(r, route{method: "GET", path: "operations", id: "list-operations", scope: host.ScopeRead, about: "The operations that the caller may know of, by name"}, r.listOperations)
 	add(r, route{method: "GET", path: "operations/{plugin}/{operation}", id: "get-operation", scope: host.ScopeRead, about: "An operation with its schemas"}, r.getOperation)
 	add(r, route{
-		method: "POST", path: "operations/{plugin}/{operation}:execute", id: "execute-operation", scope: host.ScopeRun, stays: true, accepts: true, told: []reflect.Type{reflect.TypeFor[Outcome](), reflect.TypeFor[Problem]()},
+		method: "POST", path: "operations/{plugin}/{operation}:execute", id: "execute-operation", scope: host.ScopeRun, stays: true, accepts: true, told: outcomes,
 		about: "Execute an operation. With Accept: text/event-stream it is told what the plugin says meanwhile (progress with its members, content), and at the end the answer as it would be otherwise (result) or the refusal (problem)",
 	}, r.execute)
 }

@@ -15,6 +15,11 @@ const (
 	mostPage  = 200
 )
 
+// Short lets an id be cut short, as at the command line.
+type Short struct {
+	Short bool `query:"short" doc:"The id may be cut short to its beginning, or to its end, of at least six characters."`
+}
+
 // A Page is which part of a list is asked for.
 type Page struct {
 	Size  int    `query:"page_size" doc:"How many at most; what is out of 1 to 200 is taken for the nearest of them." default:"50"`

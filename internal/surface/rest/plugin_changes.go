@@ -114,19 +114,19 @@ func (r *registry) approvePlugin(ctx context.Context, q *request, in *struct {
 	}
 	seen := host.PluginReview{Name: name, Version: version, Digest: in.Body.Digest, Hash: in.Body.Hash, Approved: (*host.PluginApproved)(in.Body.Approved)}
 	info, err := changePlugin(ctx, q, in.Name, func(ctx context.Context) (host.PluginInfo, error) { return q.api.Plugins().Approve(ctx, seen) })
-	return changed(err, info)
+	return changed(q, err, info)
 }
 
 func (r *registry) rollbackPlugin(ctx context.Context, q *request, in *PluginChanged) (*struct{ Body PluginRolledBack }, error) {
 	return changePlugin(ctx, q, in.Name, func(ctx context.Context) (*struct{ Body PluginRolledBack }, error) {
 		left, back, err := q.api.Plugins().Rollback(ctx, in.Name)
-		return &struct{ Body PluginRolledBack }{PluginRolledBack{pluginOf(&left), pluginOf(&back)}}, err
+		return &struct{ Body PluginRolledBack }{PluginRolledBack{q.pluginOf(&left), q.pluginOf(&back)}}, err
 	})
 }
 
 func (r *registry) deletePlugin(ctx context.Context, q *request, in *PluginChanged) (*struct{ Body Plugins }, error) {
 	info, err := changePlugin(ctx, q, in.Name, func(ctx context.Context) (host.PluginInfo, error) { return q.api.Plugins().Delete(ctx, in.Name) })
-	return changed(err, info)
+	return changed(q, err, info)
 }
 
 func (r *registry) listActions(ctx context.Context, q *request, in *PluginNamed) (*struct{ Body PluginActions }, error) {

@@ -20,6 +20,7 @@ import (
 type Plugin struct {
 	Name         string        `json:"name"`
 	Version      string        `json:"version"`
+	VersionText  string        `json:"version_text,omitzero" doc:"As its author wrote it, where that is another text."`
 	DisplayName  string        `json:"display_name,omitzero"`
 	Description  string        `json:"description,omitzero"`
 	State        string        `json:"state"`
@@ -27,12 +28,14 @@ type Plugin struct {
 	Operations   []string      `json:"operations" nullable:"false"`
 	Dialect      string        `json:"dialect" doc:"The contract that it is written to."`
 	Source       string        `json:"source"`
+	Path         string        `json:"path,omitzero" doc:"Where its files are; told the owner alone, on the socket of the data directory."`
 	Digest       string        `json:"digest"`
 	Dev          bool          `json:"dev"`
 	ApprovedBy   string        `json:"approved_by,omitzero"`
 	Held         bool          `json:"held,omitzero" doc:"Quarantined until its differences are approved."`
 	Problem      string        `json:"problem,omitzero" doc:"Why an active one cannot be used at the moment."`
 	RegisteredAt time.Time     `json:"registered_at"`
+	Halted       []PluginHalt  `json:"disabled_for,omitzero" nullable:"false" doc:"The agents that the host has disabled it for, because it could not be stopped otherwise."`
 }
 
 // Plugins are a page of them.
@@ -44,9 +47,10 @@ type Plugins struct {
 // A PluginShown is a plugin with its other versions.
 type PluginShown struct {
 	Plugin
-	Halted   []PluginHalt `json:"disabled_for" nullable:"false" doc:"The agents that the host has disabled it for, because it could not be stopped otherwise."`
-	Versions []string     `json:"versions" nullable:"false" doc:"All there are, the highest first."`
-	Waiting  []string     `json:"waiting" nullable:"false" doc:"Those that wait for approval."`
+	Halted   []PluginHalt    `json:"disabled_for" nullable:"false" doc:"The agents that the host has disabled it for, because it could not be stopped otherwise."`
+	Versions []string        `json:"versions" nullable:"false" doc:"All there are, the highest first."`
+	Waiting  []string        `json:"waiting" nullable:"false" doc:"Those that wait for approval."`
+	Manifest json.RawMessage `json:"manifest,omitzero" doc:"With the operations that the caller may know of; times are in nanoseconds."`
 }
 
 // A PluginHalt is an agent that the host has disabled a plugin for.
@@ -62,12 +66,25 @@ type PluginChanged struct {
 	Match
 }
 
-func pluginOf(info *host.PluginInfo) Plugin {
-	return Plugin{
-		Name: info.Name, Version: info.Version, DisplayName: info.DisplayName, Description: info.Description, State: string(info.State),
+func (q *request) pluginOf(info *host.PluginInfo) Plugin {
+	p := Plugin{
+		Name: info.Name, Version: info.Version, VersionText: info.Plugin().VersionText, DisplayName: info.DisplayName, Description: info.Description, State: string(info.State),
 		Kinds: append([]plugin.Kind{}, info.Kinds...), Operations: append([]string{}, info.Operations...), Dialect: info.Dialect, Source: info.Source,
 		Digest: info.Digest, Dev: info.Dev, ApprovedBy: info.ApprovedBy, Held: info.Held, Problem: info.Problem, RegisteredAt: info.RegisteredAt,
+		Halted: haltsOf(info.Halted),
 	}
+	if q.caller.Owns {
+		p.Path = info.Path
+	}
+	return p
+}
+
+// haltsOf are agents that a plugin is disabled for; nil for none.
+func haltsOf(all []host.PluginHalt) (halts []PluginHalt) {
+	for _, h := range all {
+		halts = append(halts, PluginHalt{h.Agent, h.Reason, h.At})
+	}
+	return halts
 }
 
 // A PluginNamed is a plugin that is meant.
@@ -81,6 +98,7 @@ func (r *registry) plugins() {
 	add(r, route{method: "POST", path: "plugins/{name}:enable", id: "enable-plugin", scope: host.ScopeConfigure, about: "Let a plugin be called"}, r.enablePlugin)
 	add(r, route{method: "POST", path: "plugins/{name}:disable", id: "disable-plugin", scope: host.ScopeConfigure, about: "Let a plugin be called no more"}, r.disablePlugin)
 	r.pluginChanges()
+	r.registering()
 	add(r, route{
 		method: "POST", path: "plugins/{name}/execute", id: "execute-plugin", scope: host.ScopeRun, stays: true, accepts: true,
 		told: []reflect.Type{reflect.TypeFor[Problem]()}, about: "Execute a plugin by the contract of Shu, whose envelope and statuses the answer has",
@@ -99,7 +117,7 @@ func (r *registry) listPlugins(ctx context.Context, q *request, in *struct{ Page
 	found := []Plugin{}
 	id := func(p *Plugin) string { return p.Name + "@" + p.Version }
 	for i := range all {
-		if p := pluginOf(&all[i]); id(&p) > last {
+		if p := q.pluginOf(&all[i]); id(&p) > last {
 			found = append(found, p)
 		}
 	}
@@ -116,11 +134,11 @@ func (q *request) plugin(name string) func(ctx context.Context) (PluginShown, er
 		if err != nil {
 			return PluginShown{}, unlessMissing(err, "plugin", name)
 		}
-		out := PluginShown{pluginOf(&shown.Info), []PluginHalt{}, append([]string{}, shown.Versions...), append([]string{}, shown.Waiting...)}
-		for _, h := range shown.Halted {
-			out.Halted = append(out.Halted, PluginHalt{h.Agent, h.Reason, h.At})
+		out := PluginShown{q.pluginOf(&shown.Info), append([]PluginHalt{}, haltsOf(shown.Halted)...), append([]string{}, shown.Versions...), append([]string{}, shown.Waiting...), nil}
+		if shown.Manifest != nil {
+			out.Manifest, err = json.Marshal(shown.Manifest)
 		}
-		return out, nil
+		return out, err
 	}
 }
 
@@ -146,22 +164,22 @@ func changePlugin[O any](ctx context.Context, q *request, ref string, do func(ct
 
 func (r *registry) enablePlugin(ctx context.Context, q *request, in *PluginChanged) (*struct{ Body Plugins }, error) {
 	info, err := changePlugin(ctx, q, in.Name, func(ctx context.Context) (host.PluginInfo, error) { return q.api.Plugins().Enable(ctx, in.Name) })
-	return changed(err, info)
+	return changed(q, err, info)
 }
 
 func (r *registry) disablePlugin(ctx context.Context, q *request, in *PluginChanged) (*struct{ Body Plugins }, error) {
 	infos, err := changePlugin(ctx, q, in.Name, func(ctx context.Context) ([]host.PluginInfo, error) { return q.api.Plugins().Disable(ctx, in.Name) })
-	return changed(err, infos...)
+	return changed(q, err, infos...)
 }
 
 // changed are the versions that a change was of.
-func changed(err error, infos ...host.PluginInfo) (*struct{ Body Plugins }, error) {
+func changed(q *request, err error, infos ...host.PluginInfo) (*struct{ Body Plugins }, error) {
 	if err != nil {
 		return nil, err
 	}
 	out := &struct{ Body Plugins }{Plugins{Plugins: []Plugin{}}}
 	for i := range infos {
-		out.Body.Plugins = append(out.Body.Plugins, pluginOf(&infos[i]))
+		out.Body.Plugins = append(out.Body.Plugins, q.pluginOf(&infos[i]))
 	}
 	return out, nil
 }

@@ -73,6 +73,12 @@ type PolicyResource struct {
 	Permissions []string `json:"permissions,omitzero" maxItems:"64" nullable:"false"`
 }
 
+// A PolicyFile is a file of policies.
+type PolicyFile struct {
+	Name string `json:"name" maxLength:"4096" doc:"What its problems are said to be in."`
+	Text string `json:"text" maxLength:"1048576" doc:"Policies in the language Cedar."`
+}
+
 // request is the question as the host takes it.
 func (p *PolicyQuestion) request() (r host.PolicyRequest, err error) {
 	raw, err := json2.Marshal(p)
@@ -200,8 +206,9 @@ func (r *registry) explainPolicy(ctx context.Context, q *request, in *struct{ Bo
 
 func (r *registry) simulatePolicy(ctx context.Context, q *request, in *struct {
 	Body struct {
-		Name     string           `json:"name" maxLength:"64" doc:"Under which it would be stored; a text that has the name is left out."`
-		Text     string           `json:"text" maxLength:"1048576" doc:"Policies in the language Cedar."`
+		Name     string           `json:"name,omitzero" maxLength:"64" doc:"Under which it would be stored; a text that has the name is left out."`
+		Text     string           `json:"text,omitzero" maxLength:"1048576" doc:"Policies in the language Cedar."`
+		Files    []PolicyFile     `json:"documents,omitzero" maxItems:"1000" nullable:"false" doc:"Policies in the place of the files that the configuration names, and of name and text."`
 		Requests []PolicyQuestion `json:"requests" minItems:"1" maxItems:"1000" nullable:"false"`
 	} `nameHint:"SimulatePolicy"`
 }) (*struct{ Body host.Simulation }, error) {
@@ -215,11 +222,21 @@ func (r *registry) simulatePolicy(ctx context.Context, q *request, in *struct {
 		}
 		lines.WriteByte('\n')
 	}
+	if len(in.Body.Files) > 0 {
+		var documents []host.PolicyDocument
+		for _, f := range in.Body.Files {
+			documents = append(documents, host.PolicyDocument{Name: f.Name, Text: []byte(f.Text)})
+		}
+		return simulated(q.api.Policies().Try(ctx, documents, &lines, "requests"))
+	}
 	other, err := q.api.Policies().Suppose(ctx, in.Body.Name, []byte(in.Body.Text))
 	if err != nil {
 		return nil, err
 	}
-	s, err := q.api.Policies().Simulate(ctx, other, &lines, "requests")
+	return simulated(q.api.Policies().Simulate(ctx, other, &lines, "requests"))
+}
+
+func simulated(s host.Simulation, err error) (*struct{ Body host.Simulation }, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/base/telemetry"
 	"github.com/mortise-dev/mortise/plugin"
@@ -35,8 +36,15 @@ type Problem struct {
 	CallID string      `json:"call_id,omitzero" doc:"The call that was refused, where there is one."`
 	Trace  string      `json:"trace_id,omitzero" doc:"The trace that the request is in, where the host tells of traces."`
 	Errors []Place     `json:"errors,omitzero" doc:"What is wrong, place by place. Values are not repeated."`
+	Hint   string      `json:"hint,omitzero" doc:"What to do about it at the command line."`
+
+	Result jsontext.Value `json:"result,omitzero" doc:"What is known of the call, as the host has it, where the request asks for it with full."`
+
+	Details   jsontext.Value `json:"details,omitzero" doc:"What the host adds: an object."`
+	Retryable bool           `json:"retryable,omitzero" doc:"The same request may succeed later."`
 
 	header http.Header
+	said   error // what the host said of it, which the owner reads at the socket; nil for no more
 }
 
 // A Place is one place in a request, and what is wrong there.
@@ -69,13 +77,15 @@ func refused(status int, code plugin.Code, detail string, places ...Place) *Prob
 // its log; a caller hears only that there is some.
 func (s *server) problem(q *request, err error) *Problem {
 	p := new(Problem)
-	if !errors.As(err, &p) {
+	if errors.As(err, &p) && p.said != nil && q.caller.Owns {
+		err, p = p.said, new(Problem) // nothing is another's here: the words are those of the command line
+	}
+	if p.Code == "" && !errors.As(err, &p) {
 		e := plugin.AsError(err)
-		p = refused(0, e.Code, told(e.Message))
+		p = refusedBy(e)
 		if e.Code == plugin.CodeInternal {
-			p.Detail = "the host could not do this; its log says why"
+			p.Detail, p.Hint = "the host could not do this; its log says why", ""
 		}
-		p.after(e.RetryAfter)
 	}
 	p.Trace = telemetry.TraceID(q.Context())
 	level := slog.LevelDebug
@@ -104,19 +114,56 @@ func seconds(d time.Duration) string {
 
 // told leaves out of a message what it says of the command line.
 func told(message string) string {
-	message, _, _ = strings.Cut(message, "; 'mortise ")
+	message, _ = hinted(message)
 	return message
+}
+
+// hinted takes from a message what it says of the command line.
+func hinted(message string) (text, hint string) {
+	text, hint, found := strings.Cut(message, "; 'mortise ")
+	if found {
+		hint = "'mortise " + hint
+	}
+	return text, hint
+}
+
+// refusedBy is the problem of an error of the host.
+func refusedBy(e *plugin.Error) *Problem {
+	text, hint := hinted(e.Message)
+	p := refused(0, e.Code, text)
+	p.Hint, p.Retryable, p.Details = hint, e.Retryable, jsontext.Value(e.Details)
+	p.after(e.RetryAfter)
+	return p
 }
 
 // missing says that something is not there, or not the caller's: both in the same words.
 func missing(what, id string) *Problem {
-	return refused(0, plugin.CodeNotFound, "there is no "+what+" "+id)
+	p := refused(0, plugin.CodeNotFound, "there is no "+what+" "+id)
+	p.Hint = listed[what]
+	return p
+}
+
+// aPlugin is the noun whose names the host suggests, of those that the caller sees.
+const aPlugin = "plugin"
+
+// listed are the commands that show what there is of a noun. They do not depend on the id,
+// so that what is another's is answered like what there is not.
+var listed = map[string]string{
+	"agent": "'mortise agents list' shows those there are", "approval": "'mortise approvals list' shows those there are", "call": "'mortise calls list' shows those there are",
+	"feed": "'mortise feeds list' shows those there are", "knowledge base": "'mortise kb list' shows all there are, and 'mortise kb create ID' begins one",
+	"model": "'mortise models list' shows all there are", "plan": "'mortise plans list' shows those there are", "policy": "'mortise policy list' shows those there are",
+	"reference data": "'mortise reference list' shows what there is", "session": "'mortise sessions list' shows those there are", "token": "'mortise tokens list' shows those there are",
 }
 
 // unlessMissing is err, and for what was not found the one answer there is to that.
 func unlessMissing(err error, what, id string) error {
+	if what == aPlugin { // the host's own words are the same for what the caller does not see
+		return err
+	}
 	if plugin.CodeOf(err) == plugin.CodeNotFound {
-		return missing(what, id)
+		p := missing(what, id)
+		p.said = err
+		return p
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/host"
@@ -21,8 +22,19 @@ type Recovery struct {
 
 // A RecoveryWhy is why the host is, or was, in recovery.
 type RecoveryWhy struct {
-	Since time.Time `json:"since" doc:"Of which time the copy is, or when it was noticed."`
-	Why   string    `json:"why"`
+	Since   time.Time       `json:"since" doc:"Of which time the copy is, or when it was noticed."`
+	Why     string          `json:"why"`
+	Anchors json.RawMessage `json:"anchors,omitzero" doc:"Heads of the ledger that were remembered, and that its chains do not pass through."`
+}
+
+func whyOf(r *host.Recovery) (*RecoveryWhy, error) {
+	why := &RecoveryWhy{Since: r.Since, Why: r.Why}
+	if len(r.Anchors) == 0 {
+		return why, nil
+	}
+	var err error
+	why.Anchors, err = json.Marshal(r.Anchors)
+	return why, err
 }
 
 func (r *registry) recovery() {
@@ -37,9 +49,9 @@ func (r *registry) getRecovery(ctx context.Context, q *request, _ *struct{}) (*s
 	}
 	out := &struct{ Body Recovery }{Recovery{Queued: s.Queued, Pending: s.Pending, Unknown: s.Unknown, Plans: s.Plans, Feeds: s.Feeds}}
 	if s.Recovery != nil {
-		out.Body.Recovery = &RecoveryWhy{s.Recovery.Since, s.Recovery.Why}
+		out.Body.Recovery, err = whyOf(s.Recovery)
 	}
-	return out, nil
+	return out, err
 }
 
 func (r *registry) confirmRecovery(ctx context.Context, q *request, in *struct {
@@ -54,5 +66,6 @@ func (r *registry) confirmRecovery(ctx context.Context, q *request, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body RecoveryWhy }{RecoveryWhy{ended.Since, ended.Why}}, nil
+	why, err := whyOf(&ended)
+	return &struct{ Body RecoveryWhy }{*why}, err
 }

@@ -28,6 +28,10 @@ import (
 // Prefix is where all routes begin.
 const Prefix = "/api/v1/"
 
+// AsHeader names the principal on whose behalf the owner asks, escaped as in a query. It is
+// for the owner's socket: a request that comes otherwise and has it is refused.
+const AsHeader = "Mortise-As"
+
 // Options say what is served, and within which bounds. Those that are 0 have the values
 // in their comments.
 type Options struct {
@@ -35,7 +39,7 @@ type Options struct {
 	// Authenticate returns who a token stands for. remote is the address that it came from.
 	Authenticate func(ctx context.Context, token, remote string) (host.Caller, error)
 	// Identify returns who sends a request without the header Authorization; known is false
-	// where that is not known. It may be nil.
+	// where that is not known. It may be nil. What [AsHeader] says is for it alone.
 	Identify  func(r *http.Request) (c host.Caller, known bool, err error)
 	Log       *slog.Logger
 	Telemetry *telemetry.Telemetry // of requests, and what /metrics answers; it may be nil

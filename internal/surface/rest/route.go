@@ -48,7 +48,9 @@ func (s *server) routes() []byte {
 	})
 	r := &registry{s, api}
 	r.document()
+	r.me()
 	r.operations()
+	r.making()
 	r.plugins()
 	r.calls()
 	r.decisions()
@@ -56,6 +58,7 @@ func (s *server) routes() []byte {
 	r.tokens()
 	r.users()
 	r.plans()
+	r.adapters()
 	r.ledger()
 	r.policies()
 	r.secrets()
@@ -155,6 +158,15 @@ func holds(c host.Caller, scope string) error {
 	p := refused(http.StatusForbidden, plugin.CodeScopeDenied, "the token has not the scope "+scope+", which this route needs")
 	p.header.Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+scope+`"`)
 	return p
+}
+
+// owns refuses a caller who is not at the socket of the owner, where a request asks for what
+// is the owner's alone: what names something of the machine of the host.
+func (q *request) owns(what string, asked bool) error {
+	if !asked || q.caller.Owns {
+		return nil
+	}
+	return refused(http.StatusForbidden, plugin.CodePolicyDenied, what+" is for the owner, on the socket of the data directory")
 }
 
 // A documented is the document that describes the routes.

@@ -38,6 +38,18 @@ type SecretNeeds struct {
 	Secrets []SecretNeed `json:"secrets" nullable:"false"`
 }
 
+// A SecretsRotated is a change of the key that all secrets are encrypted with.
+type SecretsRotated struct {
+	Master  string `json:"master" doc:"The fingerprint of the key that is used now."`
+	Secrets int    `json:"secrets" doc:"How many were encrypted again."`
+	Resumed bool   `json:"resumed" doc:"An earlier change was brought to its end."`
+}
+
+// SecretsDeleted is how many secrets there were.
+type SecretsDeleted struct {
+	Deleted int `json:"deleted"`
+}
+
 // A SecretNamed is a secret that is meant: the caller's own where neither user nor system
 // says otherwise.
 type SecretNamed struct {
@@ -56,6 +68,8 @@ func (r *registry) secrets() {
 	add(r, route{method: "GET", path: "secrets/needs", id: "list-secret-needs", scope: host.ScopeRead, about: "The secrets that operations need, and whether the caller has them"}, r.listSecretNeeds)
 	add(r, route{method: "PUT", path: "secrets/{name}", id: "put-secret", scope: host.ScopeConfigure, about: "Keep a secret, in place of an earlier one"}, r.putSecret)
 	add(r, route{method: "DELETE", path: "secrets/{name}", id: "delete-secret", scope: host.ScopeConfigure, about: "Delete a secret"}, r.deleteSecret)
+	add(r, route{method: "POST", path: "secrets:rotate", id: "rotate-secrets", scope: host.ScopeAdmin, stays: true, about: "Change the keys, and encrypt all secrets again"}, r.rotateSecrets)
+	add(r, route{method: "POST", path: "secrets:delete-all", id: "delete-all-secrets", scope: host.ScopeAdmin, stays: true, about: "Delete all secrets of everybody, with their keys: the way out where the master key is lost"}, r.deleteSecrets)
 }
 
 func (r *registry) listSecrets(ctx context.Context, q *request, _ *struct{}) (*struct{ Body SecretsKept }, error) {
@@ -87,7 +101,7 @@ func (r *registry) listSecretNeeds(ctx context.Context, q *request, in *struct {
 func (r *registry) putSecret(ctx context.Context, q *request, in *struct {
 	SecretNamed
 	Body struct {
-		Value string `json:"value" minLength:"1" maxLength:"65536" writeOnly:"true"`
+		Value string `json:"value" maxLength:"65536" writeOnly:"true" doc:"It is not empty."`
 	} `nameHint:"PutSecret"`
 }) (*struct{ Body SecretKept }, error) {
 	kept, err := q.api.Secrets().Set(ctx, in.place(), in.Body.Value)
@@ -103,4 +117,24 @@ func (r *registry) deleteSecret(ctx context.Context, q *request, in *SecretNamed
 		return nil, err
 	}
 	return &struct{ Body SecretKept }{SecretKept(gone)}, nil
+}
+
+func (r *registry) rotateSecrets(ctx context.Context, q *request, _ *struct{}) (*struct{ Body SecretsRotated }, error) {
+	ctx, cancel := r.staying(ctx, q)
+	defer cancel()
+	done, err := q.api.Secrets().Rotate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body SecretsRotated }{SecretsRotated(done)}, nil
+}
+
+func (r *registry) deleteSecrets(ctx context.Context, q *request, _ *struct{}) (*struct{ Body SecretsDeleted }, error) {
+	ctx, cancel := r.staying(ctx, q)
+	defer cancel()
+	n, err := q.api.Secrets().DeleteAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body SecretsDeleted }{SecretsDeleted{n}}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -31,6 +32,7 @@ type Session struct {
 	Artifacts int       `json:"artifacts" doc:"How many it has."`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
+	Directory string    `json:"directory,omitzero" doc:"Where its processes find its artifacts, where the request asks for that."`
 }
 
 // Sessions are a page of them.
@@ -51,6 +53,10 @@ type Artifact struct {
 	Parents    []string  `json:"parents" nullable:"false"`
 	Labels     []string  `json:"labels" nullable:"false"`
 	CreatedAt  time.Time `json:"created_at"`
+
+	Session    string          `json:"session"`
+	Metadata   json.RawMessage `json:"metadata" doc:"An object: what is known of it beside that."`
+	StorageURI string          `json:"storage_uri,omitzero" doc:"Where its bytes are, if that is an object store; for the owner, on their socket."`
 }
 
 // Artifacts are a page of them.
@@ -60,11 +66,11 @@ type Artifacts struct {
 }
 
 func sessionOf(s host.Session) Session {
-	return Session{s.ID, s.Name, s.Kind, s.Owner, s.Pillar, s.State, append([]string{}, s.Labels...), s.Artifacts, s.CreatedAt, s.UpdatedAt}
+	return Session{s.ID, s.Name, s.Kind, s.Owner, s.Pillar, s.State, append([]string{}, s.Labels...), s.Artifacts, s.CreatedAt, s.UpdatedAt, ""}
 }
 
 func artifactOf(a host.Artifact) Artifact {
-	return Artifact{a.ID, a.Type, a.Name, a.SHA256, a.Size, a.SourceTool, a.SourceCall, append([]string{}, a.Parents...), append([]string{}, a.Labels...), a.CreatedAt}
+	return Artifact{a.ID, a.Type, a.Name, a.SHA256, a.Size, a.SourceTool, a.SourceCall, append([]string{}, a.Parents...), append([]string{}, a.Labels...), a.CreatedAt, a.Session, a.Metadata, ""}
 }
 
 // A SessionNamed is a session that is meant.
@@ -107,12 +113,29 @@ func (r *registry) listSessions(ctx context.Context, q *request, in *struct{ Pag
 func (r *registry) getSession(ctx context.Context, q *request, in *struct {
 	SessionNamed
 	Seen
+	Short
+	Directory bool `query:"directory" doc:"With where the processes of the session find its artifacts; on the owner's socket alone."`
 }) (*Tagged[Session], error) {
-	s, err := q.session(ctx, in.ID)
+	find := q.session
+	if in.Short.Short {
+		find = q.api.Sessions().Find
+	}
+	s, err := find(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return tagged(q, sessionOf(s))
+	shown := sessionOf(s)
+	if in.Directory {
+		if !q.caller.Owns {
+			return nil, q.ofOwner("directory", s.ID)
+		}
+		view, err := q.api.Sessions().View(ctx, s.ID)
+		if err != nil {
+			return nil, err
+		}
+		shown.Directory = view.Dir
+	}
+	return tagged(q, shown)
 }
 
 // session returns a session by its id, which is written whole.
@@ -146,7 +169,11 @@ func (r *registry) listArtifacts(ctx context.Context, q *request, in *struct {
 	found := []Artifact{}
 	for _, a := range all {
 		if a.ID > last {
-			found = append(found, artifactOf(a))
+			shown := artifactOf(a)
+			if q.caller.Owns {
+				shown.StorageURI = a.StorageURI
+			}
+			found = append(found, shown)
 		}
 	}
 	slices.SortFunc(found, func(a, b Artifact) int { return strings.Compare(a.ID, b.ID) })

@@ -94,9 +94,13 @@ func (r *registry) users() {
 		func(ctx context.Context, q *request, in *struct {
 			Body struct {
 				Principal string `json:"principal" minLength:"1" maxLength:"255" doc:"Whom the configuration names."`
+				OSUser    string `json:"os_user,omitzero" maxLength:"255" doc:"The name or number of their user of the operating system; on the socket of the owner alone."`
 			}
 		}) (*userAnswer, error) {
-			return userAnswered(q.api.Users().Create(ctx, in.Body.Principal, ""))
+			if err := q.owns("os_user", in.Body.OSUser != ""); err != nil {
+				return nil, err
+			}
+			return userAnswered(q.api.Users().Create(ctx, in.Body.Principal, in.Body.OSUser))
 		})
 	add(r, route{method: "GET", path: "users/{id}", id: "get-user", scope: host.ScopeConfigure, about: "One person"},
 		func(ctx context.Context, q *request, in *userPath) (*userAnswer, error) {

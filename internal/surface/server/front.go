@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"reflect"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/machine"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/internal/surface/signin"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // A front is how one host is reached: what of that the configuration says may change while
@@ -87,9 +89,12 @@ func (f *front) public(ctx context.Context, at net.Addr, first *signin.Setup) (h
 }
 
 // owner is what answers requests that come over the socket of [ListenOwner]: who presents
-// no token there is the owner.
+// no token there is the owner, or acts on behalf of whom the owner names.
 func (f *front) owner(ctx context.Context) http.Handler {
-	api := f.answers(ctx, func(*http.Request) (host.Caller, bool, error) { return f.app.Host.Owner(), true, nil }, nil)
+	api := f.answers(ctx, func(r *http.Request) (host.Caller, bool, error) {
+		c, err := f.atSocket(r)
+		return c, true, err
+	}, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.EscapedPath(); {
 		case path == reloadPath:
@@ -100,6 +105,19 @@ func (f *front) owner(ctx context.Context) http.Handler {
 			api.ServeHTTP(w, r)
 		}
 	})
+}
+
+// atSocket returns who asks on the owner's socket: the owner, or whom the owner acts for.
+func (f *front) atSocket(r *http.Request) (host.Caller, error) {
+	as := r.Header.Values(rest.AsHeader)
+	if len(as) == 0 {
+		return f.app.Host.Owner(), nil
+	}
+	name, err := url.QueryUnescape(as[0])
+	if err != nil || len(as) > 1 {
+		return host.Caller{}, plugin.Errorf(plugin.CodeInvalidInput, "%s names one principal", rest.AsHeader)
+	}
+	return f.app.Host.OnBehalf(name)
 }
 
 func (f *front) answers(ctx context.Context, identify func(*http.Request) (host.Caller, bool, error), people func() http.Handler) http.Handler {

@@ -1,0 +1,33 @@
+package rest
+
+import (
+	"context"
+
+	"github.com/mortise-dev/mortise/internal/host"
+)
+
+// A Me is who asks, as the host knows them.
+type Me struct {
+	Principal  string   `json:"principal" doc:"As the configuration writes it."`
+	Owner      bool     `json:"owner" doc:"They own the host."`
+	Operator   string   `json:"operator" doc:"The principal that the configuration acts for."`
+	By         string   `json:"by,omitzero" doc:"Who acts on their behalf; on the owner's socket alone."`
+	Token      string   `json:"token,omitzero" doc:"The id of the token of the request."`
+	Scopes     []string `json:"scopes" nullable:"false"`
+	Operations []string `json:"operations" nullable:"false" doc:"What the token may execute; all if empty."`
+	Tenant     string   `json:"tenant"`
+	Version    string   `json:"version" doc:"Of the host."`
+}
+
+func (r *registry) me() {
+	add(r, route{method: "GET", path: "me", id: "get-me", scope: anyScope, about: "Who asks, and which version of the host answers"}, r.getMe)
+}
+
+func (r *registry) getMe(_ context.Context, q *request, _ *struct{}) (*struct{ Body Me }, error) {
+	c, g := &q.caller, r.Host.Guard()
+	name := host.PrincipalName(c.Principal)
+	return &struct{ Body Me }{Me{
+		Principal: name, Owner: name == g.Owner, Operator: g.Owner, By: c.By, Token: c.Token, Scopes: append([]string{}, c.Scopes...),
+		Operations: append([]string{}, c.Operations...), Tenant: g.Tenant, Version: host.Version,
+	}}, nil
+}
