@@ -123,6 +123,8 @@ var needy = []string{
 	"mortise recovery confirm", // a recovery
 	"mortise models test",      // models
 	"mortise feeds list",       // watches
+	"mortise login",            // a host elsewhere
+	"mortise logout",           // likewise
 	"mortise doctor",           // a machine that has everything
 }
 

@@ -95,7 +95,7 @@ func (w *world) prepare() error {
 	if alone[word] {
 		return w.stop()
 	}
-	if !slices.Contains(asking, word) || strings.Contains(" "+strings.Join(w.args, " "), " ledger verify") {
+	if !slices.Contains(asking, word) || strings.Contains(" "+strings.Join(w.args, " "), " ledger verify") || w.manner == url && strings.Contains(" "+strings.Join(w.args, " "), " plugins register") {
 		return nil
 	}
 	config := cmpOr(w.flag("--config"), os.Getenv("MORTISE_CONFIG"), filepath.Join(w.home, "mortise.yaml"))

@@ -59,5 +59,6 @@ type Who struct {
 	Home      string // the data directory; "" at a URL
 	Server    string // the URL; "" but at one
 	Version   string // of the host
+	Config    string // the configuration file of a host on the socket
 	Operator  string // the principal that its configuration acts for
 }

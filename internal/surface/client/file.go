@@ -3,6 +3,7 @@ package client
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"hash"
 	"io"
 	"net/http"
@@ -35,6 +36,9 @@ type digested struct {
 func (d *digested) Read(b []byte) (int, error) {
 	n, err := d.ReadCloser.Read(b)
 	d.sum.Write(b[:n])
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return n, plugin.Errorf(plugin.CodeInternal, "the file ended before it was whole: it was changed since it was registered, or the host went away")
+	}
 	if err == io.EOF && string(d.sum.Sum(nil)) != d.want {
 		return n, plugin.Errorf(plugin.CodeInternal, "what came is not the file that was registered: its digest is another")
 	}

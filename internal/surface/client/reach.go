@@ -24,6 +24,7 @@ const Here = "embedded"
 type Options struct {
 	Server string // a URL, the name of a context, [Here], or "" for what there is
 	Home   string // the data directory
+	Config string // the configuration file, where the caller named one
 	Chosen bool   // the caller named it, so that no context that is in use counts
 	As     string // on whose behalf the owner acts
 	Token  string // for a URL; that of the context for it where it is empty
@@ -122,7 +123,7 @@ func reachServing(ctx context.Context, home string, o Options) (Host, error) {
 		err = r.meet(ctx)
 		switch {
 		case err == nil:
-			return r, nil
+			return r, r.configured(o.Config)
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case !absent(err):
@@ -134,6 +135,18 @@ func reachServing(ctx context.Context, home string, o Options) (Host, error) {
 		}
 		return nil, plugin.Errorf(plugin.CodeUnavailable, "process %d serves %s and does not answer at %s: %v; --embedded goes without it", pid, home, base+socket.Ending, err)
 	}
+}
+
+// configured refuses a host that serves with another configuration than the caller named.
+func (r *remote) configured(with string) error {
+	if with == "" {
+		return nil
+	}
+	whole, err := filepath.Abs(with)
+	if err != nil || whole == r.who.Config {
+		return err
+	}
+	return Misuse{fmt.Errorf("%s has the configuration %s, and %s is named; --embedded uses that", r.where(), r.who.Config, with)}
 }
 
 // absent reports whether nothing listens at a socket.
@@ -152,7 +165,7 @@ func (r *remote) meet(ctx context.Context) error {
 		}
 		return err
 	}
-	r.who.Principal, r.who.Owner, r.who.Version, r.who.Operator = me.Principal, me.Owner, me.Version, me.Operator
+	r.who.Principal, r.who.Owner, r.who.Version, r.who.Operator, r.who.Config = me.Principal, me.Owner, me.Version, me.Operator, me.Config
 	if me.Version != host.Version && r.say != nil {
 		r.say("mortise: this is version %s, and %s is of version %s", host.Version, r.where(), me.Version)
 	}

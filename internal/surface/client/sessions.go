@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -159,6 +161,9 @@ func (s sessions) AddFile(ctx context.Context, in, path string, a host.NewArtifa
 	if s.who.Manner == OverSocket {
 		added, err := s.add(ctx, in, rest.ArtifactSpec{Path: whole}, a)
 		return added, asTyped(err, whole, path)
+	}
+	if _, err := os.Stat(whole); errors.Is(err, fs.ErrNotExist) {
+		return host.Artifact{}, plugin.Errorf(plugin.CodeNotFound, "there is no file %s", path)
 	}
 	file, err := host.OpenFile(whole)
 	if err != nil {

@@ -17,6 +17,7 @@ type Me struct {
 	Operations []string `json:"operations" nullable:"false" doc:"What the token may execute; all if empty."`
 	Tenant     string   `json:"tenant"`
 	Version    string   `json:"version" doc:"Of the host."`
+	Config     string   `json:"config,omitzero" doc:"The configuration file; on the owner's socket alone."`
 }
 
 func (r *registry) me() {
@@ -26,8 +27,12 @@ func (r *registry) me() {
 func (r *registry) getMe(_ context.Context, q *request, _ *struct{}) (*struct{ Body Me }, error) {
 	c, g := &q.caller, r.Host.Guard()
 	name := host.PrincipalName(c.Principal)
+	config := ""
+	if c.Owns {
+		config = r.Config
+	}
 	return &struct{ Body Me }{Me{
 		Principal: name, Owner: name == g.Owner, Operator: g.Owner, By: c.By, Token: c.Token, Scopes: append([]string{}, c.Scopes...),
-		Operations: append([]string{}, c.Operations...), Tenant: g.Tenant, Version: host.Version,
+		Operations: append([]string{}, c.Operations...), Tenant: g.Tenant, Version: host.Version, Config: config,
 	}}, nil
 }

@@ -44,6 +44,8 @@ type Options struct {
 	Log       *slog.Logger
 	Telemetry *telemetry.Telemetry // of requests, and what /metrics answers; it may be nil
 
+	Config string // the configuration file, which the owner is told on their socket
+
 	// Named reports whether a name, beside those of this machine, is one by which it is
 	// reached where it listens on a loopback address: one that a proxy passes on. It may be
 	// nil.

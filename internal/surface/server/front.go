@@ -125,7 +125,7 @@ func (f *front) answers(ctx context.Context, identify func(*http.Request) (host.
 	known.Signed = func(ctx context.Context, text string) (host.Machine, error) { return f.signs.Load().Verify(ctx, text) }
 	f.known = append(f.known, known)
 	api := rest.New(rest.Options{
-		Host: a.Host, Authenticate: known.Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx,
+		Host: a.Host, Authenticate: known.Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx, Config: a.ConfigPath,
 		Rates: f.rates, Named: func(name string) bool { return slices.Contains(*f.names.Load(), name) },
 	})
 	o := Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api, SignIn: people}
