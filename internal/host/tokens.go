@@ -303,12 +303,20 @@ func orElse(err, otherwise error) error {
 // operationPattern is plugin/operation or plugin/*.
 var operationPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+/([A-Za-z0-9_.-]+|\*)$`)
 
-// CheckReach refuses scopes and operations that no token can have.
-func CheckReach(scopes, operations []string) error {
+// CheckScopes refuses what is no scope of a token.
+func CheckScopes(scopes []string) error {
 	for _, scope := range scopes {
 		if !slices.Contains(Scopes, scope) {
 			return plugin.Errorf(plugin.CodeInvalidInput, "%.64q is no scope; there are %s", scope, strings.Join(Scopes, ", "))
 		}
+	}
+	return nil
+}
+
+// CheckReach refuses scopes and operations that no token can have.
+func CheckReach(scopes, operations []string) error {
+	if err := CheckScopes(scopes); err != nil {
+		return err
 	}
 	if len(operations) > maxOperations {
 		return plugin.Errorf(plugin.CodeLimitExceeded, "%d operations; a token has at most %d", len(operations), maxOperations)

@@ -80,6 +80,9 @@ func (r *registry) createToken(ctx context.Context, q *request, in *struct {
 	} `nameHint:"CreateToken"`
 }) (*struct{ Body Secret }, error) {
 	b := &in.Body
+	if err := host.CheckScopes(b.Scopes); err != nil {
+		return nil, err
+	}
 	n := host.NewToken{Name: b.Name, For: b.For, Scopes: b.Scopes, Operations: b.Operations, Life: time.Duration(b.Life) * time.Second}
 	if b.Endless {
 		if b.Life != 0 {
