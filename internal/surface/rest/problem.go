@@ -44,7 +44,7 @@ type Problem struct {
 	Retryable bool           `json:"retryable,omitzero" doc:"The same request may succeed later."`
 
 	header http.Header
-	said   error // what the host said of it, which the owner reads at the socket; nil for no more
+	said   error // what the host said of it, for who may see all; nil for no more
 }
 
 // A Place is one place in a request, and what is wrong there.
@@ -77,7 +77,7 @@ func refused(status int, code plugin.Code, detail string, places ...Place) *Prob
 // its log; a caller hears only that there is some.
 func (s *server) problem(q *request, err error) *Problem {
 	p := new(Problem)
-	if errors.As(err, &p) && p.said != nil && q.caller.Owns {
+	if errors.As(err, &p) && p.said != nil && q.api.Unbounded() {
 		err, p = p.said, new(Problem) // nothing is another's here: the words are those of the command line
 	}
 	if p.Code == "" && !errors.As(err, &p) {
