@@ -35,6 +35,8 @@ var refusesNothing = map[string]string{
 	"Identities.For": "constructs",
 	"Browsers.List":  "leaves out",
 
+	"Approvals.Asked": "asks Show", "Approvals.Answer": "asks Decide", "Calls.Reconcile": "asks Control", "Plans.Wait": "asks Get",
+
 	"Decisions.Decide": "the kernel refuses the call, on the record",
 	"Decisions.Get":    "internal/surface/rest::TestADecision has the decision of another, and its entry",
 	"Decisions.Settle": "internal/surface/rest::TestADecision has the decision of another, and its entry",

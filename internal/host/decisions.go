@@ -48,8 +48,8 @@ type ToolDecision struct {
 	Replayed  bool            // the answer to an earlier question with its key
 }
 
-// Decisions are what programs ask the host about, for one principal: whoever asks sees and
-// settles their own alone.
+// Decisions are what programs ask the host about, for one principal, who sees and settles
+// their own alone.
 type Decisions struct {
 	calls Calls
 	api   API

@@ -82,9 +82,19 @@ func (s Secrets) Delete(ctx context.Context, p SecretPlace) (secret.Info, error)
 	return infoOf(name), err
 }
 
+// mayAll refuses who may not change the keys of secrets, which are those of all tenants:
+// the owner of the site has them, and no one of another tenant.
+func (s Secrets) mayAll(ctx context.Context, action string) error {
+	if s.g.Divided {
+		u := use{kind: plugin.EntrySecretRefused, subject: "*", action: action}
+		return s.g.refuse(ctx, s.by, u, plugin.Errorf(plugin.CodePolicyDenied, "the keys of secrets are the site's, and not of a tenant"), plugin.Decision{})
+	}
+	return s.may(ctx, action, "*")
+}
+
 // DeleteAll takes all secrets away, with their keys.
 func (s Secrets) DeleteAll(ctx context.Context) (int, error) {
-	if err := s.may(ctx, "delete all", "*"); err != nil {
+	if err := s.mayAll(ctx, "delete all"); err != nil {
 		return 0, err
 	}
 	return s.vault.DeleteAll(ctx, s.g.Tenant, s.evidence())
@@ -92,7 +102,7 @@ func (s Secrets) DeleteAll(ctx context.Context) (int, error) {
 
 // Rotate replaces the keys and encrypts everything again.
 func (s Secrets) Rotate(ctx context.Context) (secret.Rotation, error) {
-	if err := s.may(ctx, "rotate", "*"); err != nil {
+	if err := s.mayAll(ctx, "rotate"); err != nil {
 		return secret.Rotation{}, err
 	}
 	return s.vault.Rotate(ctx, s.g.Tenant, s.evidence())

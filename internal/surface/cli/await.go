@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
@@ -129,7 +130,7 @@ func (c *command) program(who client.Who) string {
 	if who.Manner == client.AtURL {
 		return line + " --server " + quoted(who.Server)
 	}
-	if usual, err := filepath.Abs(usualHome()); err != nil || usual != who.Home {
+	if usual, err := filepath.Abs(setup.UsualHome()); err != nil || usual != who.Home {
 		line += " --home " + quoted(who.Home)
 	}
 	if c.config != "" {

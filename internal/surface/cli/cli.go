@@ -19,7 +19,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -141,7 +140,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	})
 	root.Args = cobra.ArbitraryArgs // strict says what is wrong with them
 	flags := root.PersistentFlags()
-	flags.StringVar(&c.home, "home", defaultHome(), "data directory (or MORTISE_HOME)")
+	flags.StringVar(&c.home, "home", setup.DefaultHome(), "data directory (or MORTISE_HOME)")
 	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
 	flags.StringVar(&c.as, "as", os.Getenv("MORTISE_AS"), "who acts: a principal that the configuration names, its own principal if empty (or MORTISE_AS)")
 	flags.StringVar(&c.tenant, "tenant", os.Getenv("MORTISE_TENANT"), "act for another tenant, as its owner; for the owner of the site alone (or MORTISE_TENANT)")
@@ -224,26 +223,6 @@ func wantsJSON(args []string) bool {
 		args = args[:end]
 	}
 	return slices.Contains(args, "--json")
-}
-
-// defaultHome is the host's data directory without --home: MORTISE_HOME, or
-// else the usual place.
-func defaultHome() string {
-	if home := os.Getenv("MORTISE_HOME"); home != "" {
-		return home
-	}
-	return usualHome()
-}
-
-// usualHome is where that is in every shell of the same person.
-func usualHome() string {
-	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
-		return filepath.Join(data, "mortise")
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		return filepath.Join(home, ".local", "share", "mortise")
-	}
-	return ".mortise"
 }
 
 // databaseURL is what the command line says, or the environment. It is no

@@ -35,7 +35,7 @@ type run struct {
 	ref     string
 	target  *plugin.Target // nil where the reference means nothing: the call says so, on the record
 	session host.Session
-	exports []export
+	exports []input.Export
 }
 
 func (r *run) investigates() bool { return r.target != nil && r.target.Manifest.Contract.Investigates }
@@ -111,7 +111,7 @@ func (r *run) prepare(ctx context.Context) (in host.Invocation, err error) {
 	if in.Input, err = r.takeFiles(ctx, in.Input); err != nil || f.dryRun != "" {
 		return in, err
 	}
-	if r.exports, err = exportsOf(r.given.Outputs(f.input, in.Input)); err != nil {
+	if r.exports, err = input.Exports(r.given.Outputs(f.input, in.Input)); err != nil {
 		return in, err
 	}
 	in.Input, err = r.lendExports(ctx, in.Input)

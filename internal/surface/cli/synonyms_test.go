@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 func TestAnotherWordForACommandIsSuggested(t *testing.T) {
@@ -47,7 +49,7 @@ func TestEverySynonymLeadsSomewhere(t *testing.T) {
 			groups = append(groups, cmd)
 		}
 	}
-	for word, here := range synonyms {
+	for word, here := range view.AllSynonyms() {
 		for _, name := range here {
 			found := false
 			for _, group := range groups {

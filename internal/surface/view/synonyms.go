@@ -1,0 +1,83 @@
+package view
+
+import "strings"
+
+// synonyms are what other programs call a command, and what it is called here: the first
+// that the group has is suggested. None of them runs anything.
+var synonyms = map[string][]string{
+	"ls":        {"list", "plugins list"},
+	"ps":        {"list", "calls list"},
+	"all":       {"list"},
+	"rm":        {"delete", "remove", "unlink", "plugins delete"},
+	"remove":    {"delete", "unlink", "plugins delete"},
+	"delete":    {"remove", "unlink", "plugins delete"},
+	"del":       {"delete", "remove"},
+	"uninstall": {"delete", "plugins delete"},
+	"destroy":   {"delete"},
+	"get":       {"show", "plugins show"},
+	"describe":  {"show", "plugins show"},
+	"info":      {"show", "plugins show"},
+	"inspect":   {"show", "calls show"},
+	"view":      {"show"},
+	"cat":       {"get", "show"},
+	"download":  {"get"},
+	"add":       {"create", "register", "set", "put", "link", "submit", "plugins register"},
+	"new":       {"create", "register"},
+	"create":    {"add", "register", "set", "put", "link", "submit", "new"},
+	"make":      {"create"},
+	"install":   {"register", "plugins register"},
+	"register":  {"create", "add", "plugins register"},
+	"import":    {"add", "register"},
+	"upload":    {"add"},
+	"update":    {"set", "put", "rotate"},
+	"edit":      {"set", "put"},
+	"change":    {"set"},
+	"rename":    {"set"},
+	"exec":      {"run"},
+	"execute":   {"run"},
+	"call":      {"run"},
+	"invoke":    {"run"},
+	"trigger":   {"run"},
+	"logs":      {"follow", "ledger list"},
+	"log":       {"follow", "ledger list"},
+	"audit":     {"ledger list"},
+	"history":   {"ledger list"},
+	"tail":      {"follow", "calls follow"},
+	"watch":     {"follow", "calls follow"},
+	"await":     {"wait", "calls wait"},
+	"kill":      {"cancel", "stop", "calls cancel"},
+	"abort":     {"cancel", "calls cancel"},
+	"stop":      {"cancel", "pause", "close", "calls cancel"},
+	"status":    {"show", "doctor"},
+	"health":    {"doctor"},
+	"start":     {"resume", "serve"},
+	"server":    {"serve"},
+	"up":        {"serve"},
+	"daemon":    {"serve"},
+	"approve":   {"approvals approve"},
+	"accept":    {"approve", "approvals approve"},
+	"deny":      {"approvals deny"},
+	"reject":    {"deny", "approvals deny"},
+	"refuse":    {"deny", "approvals deny"},
+	"find":      {"search", "route", "kb search"},
+	"search":    {"route", "kb search"},
+	"query":     {"search", "kb search"},
+	"validate":  {"check", "verify"},
+	"lint":      {"check"},
+	"verify":    {"check", "ledger verify"},
+	"login":     {"connect"},
+	"init":      {"new", "create"},
+	"talk":      {"chat"},
+	"ask":       {"submit", "chat"},
+	"secret":    {"secrets set"},
+	"users":     {"identities list"},
+	"schedule":  {"create", "feeds create"},
+	"cron":      {"feeds create"},
+}
+
+// AllSynonyms returns the words that [Synonyms] knows, with what it returns for each.
+func AllSynonyms() map[string][]string { return synonyms }
+
+// Synonyms returns what a command is called here that other programs call by a word, the
+// likeliest first.
+func Synonyms(word string) []string { return synonyms[strings.ToLower(word)] }
