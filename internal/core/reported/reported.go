@@ -92,7 +92,10 @@ type Counts interface {
 type Tools struct {
 	Counts Counts
 
-	accepted sync.Map // of marks that are known to be set, which are never taken back
+	// accepting is held while a description is accepted, which takes two marks. On another
+	// node the same description may be asked about between them: it takes an approval then.
+	accepting sync.RWMutex
+	accepted  sync.Map // of marks that are known to be set, which are never taken back
 }
 
 type mark struct{ tenant, tool, hash string }
@@ -108,14 +111,21 @@ func (t *Tools) Changed(ctx context.Context, tenant string, of *plugin.Target) (
 	if _, known := t.accepted.Load(m); known {
 		return false, nil
 	}
-	n, err := t.Counts.Total(ctx, tenant, "definition:"+m.tool, m.hash)
+	t.accepting.RLock()
+	defer t.accepting.RUnlock()
+	return t.changed(ctx, m)
+}
+
+// changed is [Tools.Changed] while accepting is held.
+func (t *Tools) changed(ctx context.Context, m mark) (bool, error) {
+	n, err := t.Counts.Total(ctx, m.tenant, "definition:"+m.tool, m.hash)
 	if err != nil || n > 0 {
 		if err == nil {
 			t.accepted.Store(m, true)
 		}
 		return false, err
 	}
-	n, err = t.Counts.Total(ctx, tenant, "definition:"+m.tool, anyHash)
+	n, err = t.Counts.Total(ctx, m.tenant, "definition:"+m.tool, anyHash)
 	return n > 0, err
 }
 
@@ -125,13 +135,15 @@ func (t *Tools) accept(ctx context.Context, tenant string, of *plugin.Target, ap
 	if _, known := t.accepted.Load(m); known {
 		return nil
 	}
+	t.accepting.Lock()
+	defer t.accepting.Unlock()
 	// Of several first descriptions at a time one is the first.
 	_, first, err := t.Counts.Add(ctx, tenant, "definition:"+m.tool, anyHash, 1, 1)
 	if err != nil {
 		return err
 	}
 	if !first && !approved {
-		if changed, err := t.Changed(ctx, tenant, of); err != nil || !changed {
+		if changed, err := t.changed(ctx, m); err != nil || !changed {
 			return err
 		}
 		return plugin.Errorf(plugin.CodeUnavailable, "%s was described in another way at the same time; ask again", m.tool)
