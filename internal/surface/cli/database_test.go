@@ -74,7 +74,7 @@ func TestTheCommandLineOnPostgreSQL(t *testing.T) {
 	expect(mortise(4, homeB, "ledger", "show", "3/1"), `the ledger has no call and no entry 3/1`)
 	expect(mortise(0, homeA, "ledger", "verify"), `^the ledger holds: [0-9]+ entries in 2 chains, `)
 	expect(mortise(0, homeB, "doctor"), `^ok +database +PostgreSQL [0-9.]+.*synchronous_commit on, no synchronous standby`)
-	expect(mortise(0, homeB, "config", "show"), `^database: postgres://mortise@/test`)
+	expect(mortise(0, homeB, "config", "show"), `^database: postgres://host@/test`)
 }
 
 // TestEarlierVersionsAreFoundOnPostgreSQL: check holds a plugin against what is

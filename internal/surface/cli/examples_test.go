@@ -118,6 +118,7 @@ func shellWords(line string) (words []string) {
 // needy are commands without arguments whose examples need more than a data directory.
 var needy = []string{
 	"mortise serve",            // stays
+	"mortise serve reload",     // is about one that does
 	"mortise artifacts list",   // a session
 	"mortise policy simulate",  // files
 	"mortise recovery confirm", // a recovery

@@ -20,7 +20,7 @@ Quotas are configured under quotas in mortise.yaml. Days and months are counted 
 all hosts on the database. What runs at once, and the calls of a minute, each host
 counts for itself: the figures of this process.`,
 		example: `  mortise quotas
-  mortise quotas --as ann --json`,
+  mortise quotas --json`,
 	}, func(ctx context.Context, q *ask) ([]host.QuotaUse, error) {
 		return q.app.As(q.app.Principal).Quotas(ctx)
 	}, func(w io.Writer, uses []host.QuotaUse) error { return view.Quotas(w, c.errs, uses) })
