@@ -21,6 +21,8 @@ var roles = map[string]func(args []string) error{
 	"role-bus":     busRounds,
 	"role-hooks":   hookRounds,
 	"role-profile": profileRole,
+	"role-http":    httpRole,
+	"role-host":    hostRole,
 }
 
 // A pair is a child of this program in one of its roles.

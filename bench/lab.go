@@ -27,7 +27,8 @@ import (
 type lab struct {
 	dir     string
 	quick   bool
-	own     bool // dir is this process's to remove
+	profile string // where a host that is started writes a profile, "" for nowhere
+	own     bool   // dir is this process's to remove
 	scratch string
 	python  []string // an interpreter and what the host gives it before the plugin's file
 	node    []string
@@ -88,7 +89,7 @@ func (l *lab) build(ctx context.Context) error {
 	if err := os.Mkdir(l.scratch, 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{"empty", "echo", "hashicorp"} {
+	for _, name := range []string{"empty", "echo", "web", "hashicorp"} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", l.program(name), "./"+programs+"/"+name)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("go build %s: %w\n%s", name, err, out)

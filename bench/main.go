@@ -1,10 +1,10 @@
 // Command bench measures Mortise beside its floors and peers, in the rows of
 // the README: warm calls (A), cold calls (B), hooks within the host (C), durable
-// entries (D), an Event Mill tool in a session (E), a knowledge base (K), one real
+// entries (D), an Event Mill tool in a session (E), calls over HTTP (H), a knowledge base (K), one real
 // plugin on a large file (P), the cage (S).
 //
-//	go run . [-quick] [-only A,B,C,D,E,K,P,S] [-json FILE]
-//	go run . -profile A [-plugin-profile] [-out DIR]
+//	go run . [-quick] [-only A,B,C,D,E,H,K,P,S] [-json FILE]
+//	go run . -profile A|H [-plugin-profile] [-out DIR]
 //
 // Absolute figures drift with the machine. Contestants therefore take turns in
 // short rounds, each is held against the floor of the same round, and what is
@@ -32,7 +32,7 @@ type section struct {
 	run  func(ctx context.Context, l *lab) ([]table, error)
 }
 
-var sections = []section{{"A", warm}, {"B", cold}, {"C", hooks}, {"D", durable}, {"E", mills}, {"K", knowledge}, {"P", patterns}, {"S", caged}}
+var sections = []section{{"A", warm}, {"B", cold}, {"C", hooks}, {"D", durable}, {"E", mills}, {"H", web}, {"K", knowledge}, {"P", patterns}, {"S", caged}}
 
 func main() {
 	if len(os.Args) > 1 {
@@ -49,7 +49,7 @@ func main() {
 	quick := flag.Bool("quick", false, "a short run that only shows that everything works")
 	only := flag.String("only", "", "the tables to make, such as A,B (default all)")
 	file := flag.String("json", "", "write the figures to this `file` as well")
-	profile := flag.String("profile", "", "instead of measuring, profile the host's side of this `table` (A)")
+	profile := flag.String("profile", "", "instead of measuring, profile the host's side of this `table` (A, H)")
 	inside := flag.Bool("plugin-profile", false, "with -profile: profile the Go plugin too")
 	out := flag.String("out", "profiles", "with -profile: the `directory` to write to")
 	flag.Parse()
@@ -61,10 +61,12 @@ func main() {
 		switch *profile {
 		case "":
 			err = measure(ctx, l, *only, *file)
+		case "H":
+			err = profileWeb(ctx, l, *out)
 		case "A":
 			err = profileWarm(ctx, l, *out, *inside)
 		default:
-			err = fmt.Errorf("-profile %s: only A can be profiled", *profile)
+			err = fmt.Errorf("-profile %s: only A and H can be profiled", *profile)
 		}
 		l.close()
 	}

@@ -81,21 +81,32 @@ func directModules(t *testing.T) map[string]string {
 	return direct
 }
 
+// npmDevelopment returns the packages of npm that tests and builds of ours use. Neither the
+// SDK nor the console has one at run time.
 func npmDevelopment(t *testing.T) map[string]string {
 	t.Helper()
-	raw, err := os.ReadFile("../sdk/typescript/package.json")
-	if err != nil {
-		t.Fatal(err)
+	all := map[string]string{}
+	for _, dir := range []string{"../sdk/typescript", "../console"} {
+		raw, err := os.ReadFile(dir + "/package.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file struct {
+			Dependencies    map[string]string `json:"dependencies"`
+			DevDependencies map[string]string `json:"devDependencies"`
+		}
+		if err := json.Unmarshal(raw, &file); err != nil {
+			t.Fatal(err)
+		}
+		if len(file.Dependencies) > 0 {
+			t.Errorf("%s has run-time dependencies: %v", dir, file.Dependencies)
+		}
+		for name, version := range file.DevDependencies {
+			if other, there := all[name]; there && other != version {
+				t.Errorf("%s is used in the versions %s and %s", name, other, version)
+			}
+			all[name] = version
+		}
 	}
-	var file struct {
-		Dependencies    map[string]string `json:"dependencies"`
-		DevDependencies map[string]string `json:"devDependencies"`
-	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Dependencies) > 0 {
-		t.Errorf("the TypeScript SDK has run-time dependencies: %v", file.Dependencies)
-	}
-	return file.DevDependencies
+	return all
 }

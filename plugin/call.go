@@ -40,6 +40,10 @@ type Call struct {
 	// this one. They are never read from an input.
 	Files []File
 
+	// Definition is how the program that runs a reported tool describes it; nil where it
+	// does not, and for all other operations.
+	Definition json.RawMessage
+
 	Key     string // idempotency key, 1 to 255 printable ASCII characters; "" for none
 	KeyOf   string // what made the key, where that is not the caller: see [KeyOfEvent] and the others
 	Trace   Trace
@@ -58,6 +62,7 @@ type Call struct {
 	Attempt  int64     // which run of it this is, from 1; the kernel sets it
 	Decision *Decision // what policy said of it; the kernel sets it
 	NoWait   bool      // return as soon as the call is on record; another process runs it
+	NoWake   bool      // with NoWait: who made it resumes it at once, so no worker is woken for it; a sweep finds it otherwise
 	After    time.Time // it is not to run before; only with NoWait
 
 	// Dry makes it a dry run: it is resolved, checked and judged like any other,
@@ -106,6 +111,10 @@ type Principal struct {
 	Type   string   `json:"type"` // user, service, agent
 	ID     string   `json:"id"`
 	Scopes []string `json:"scopes"`
+
+	// Groups are those that the sign-in behind the call gave, beside the ones that the
+	// configuration names the principal in.
+	Groups []string `json:"groups,omitempty"`
 }
 
 // Member is what configuration and people call a principal: a user by the id
@@ -130,6 +139,9 @@ const (
 	OriginAdapter Origin = "adapter" // what an adapter made of something that happened elsewhere
 	OriginFeed    Origin = "feed"    // a time of a schedule
 	OriginAgent   Origin = "agent"   // an agent instance using one of its tools
+
+	// OriginDecision is a program that asks before it runs a tool of its own.
+	OriginDecision Origin = "decision"
 )
 
 // A Trace is what a call belongs to. The plugin gets it and logs with it.

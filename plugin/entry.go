@@ -77,6 +77,10 @@ const (
 	EntryUserLinked      EntryKind = "user.linked"   // an identity is theirs since
 	EntryUserUnlinked    EntryKind = "user.unlinked" // an identity signs them in no more
 	EntryUserRefused     EntryKind = "user.refused"  // a principal may not do that with users, or an unknown subject signed in
+	EntryTenantCreated   EntryKind = "tenant.created"
+	EntryTenantDisabled  EntryKind = "tenant.disabled" // no one of it is served since
+	EntryTenantEnabled   EntryKind = "tenant.enabled"
+	EntryTenantRefused   EntryKind = "tenant.refused" // a principal may not do that with tenants
 	EntrySignedIn        EntryKind = "session.signed_in"
 	EntrySignedOut       EntryKind = "session.signed_out"
 	EntryDeliveryRefused EntryKind = "delivery.refused" // nothing came of an event that was for an adapter
@@ -194,11 +198,24 @@ type CallRecord struct {
 	Decision       *Decision       `json:"decision"`
 	Approval       string          `json:"approval"`  // the approval that let it run
 	Isolation      string          `json:"isolation"` // the level the sandbox reached
+	Enforcement    Enforcement     `json:"enforcement,omitempty"`
 	Cached         bool            `json:"cached"`
 	Dry            bool            `json:"dry,omitzero"` // nothing that it asked for was done
 	Replays        string          `json:"replays"`      // the call whose answer this one was given
 	SchemaVersion  string          `json:"schema_version"`
 }
+
+// An Enforcement says what held a call to its decision.
+type Enforcement string
+
+// The grades of enforcement, the strongest first. It is [EnforcementNone] where a plugin ran
+// without walls: policy decided about the call, and nothing about what the plugin did beside.
+const (
+	EnforcementStructural Enforcement = "structural" // the host ran it, behind all walls
+	EnforcementNetwork    Enforcement = "network"    // the host ran it, and its only way out was the host; some other walls were missing
+	EnforcementReported   Enforcement = "reported"   // another program ran it, and said that it heeds the decision
+	EnforcementNone       Enforcement = "none"
+)
 
 // An ErrorRecord is what the ledger keeps of a failure.
 type ErrorRecord struct {

@@ -134,6 +134,10 @@ const (
 	Deprecated   Stability = "deprecated"   // hidden unless it is named
 )
 
+// RunnerReported is the kind of the runner of tools that another program runs: the host
+// decides about them, and is told how they ended.
+const RunnerReported = "reported"
+
 // A Runner says how a plugin's code is reached.
 type Runner struct {
 	Kind     string   `json:"kind"`              // process, script, webhook

@@ -22,6 +22,8 @@ echo "== 1,000 cases of hostile plugins, and 200 kills of a host with their tree
 MORTISE_HOSTILE_FLOODS=all MORTISE_HOSTILE_CASES="${HOSTILECASES:-1000}" MORTISE_HOSTILE_KILLS="${HOSTILEKILLS:-200}" go test -count=1 -timeout 2h -v ./test/hostile
 echo "== 200 readers of events that stay, 200 that come and go and 200 that stall, for a minute"
 MORTISE_READERS_TIME="${READERSTIME:-60s}" go test -count=1 -timeout 30m -v -run TestReadersOfEvents ./internal/surface/rest
+echo "== 10,000 requests of 50 tenants with the same names, on both stores"
+MORTISE_TENANTS="${TENANTS:-50}" MORTISE_TENANT_CALLS="${TENANTCALLS:-10000}" go test -count=1 -timeout 1h -v -run TestNothingCrossesTenants ./internal/surface/rest
 echo "== captures of 100 MB, beside tshark"
 MORTISE_PCAP_MB="${PCAPMB:-100}" go test -count=1 -timeout 30m -v -run 'Tshark|Bounds' ./cmd/pcapsum
 echo "== 200 cron expressions in 30 time zones, beside a person who watches the clock"

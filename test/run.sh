@@ -90,11 +90,28 @@ node_ready() { # the type checker and bundler of the TypeScript SDK's own tests
 	cd sdk/typescript && { [ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error; }
 }
 
+console() { # its types and its build, which have to give what is committed, and its tests
+	(
+		cd console && { [ -d node_modules ] && [ node_modules -nt package-lock.json ] || npm ci --no-audit --no-fund --loglevel=error; } &&
+			npm run --silent types && npm run --silent check && npm run --silent test -- --test-reporter=dot && npm run --silent build
+	) || return 1
+	changed=$(git status --porcelain console/src/lib/api internal/surface/console/dist 2>/dev/null)
+	[ -z "$changed" ] || { echo "what is committed is not what is built; run 'npm run types && npm run build' in console/:"; echo "$changed"; return 1; }
+}
+
+browser_ready() { # one that is installed, or that Debian's package brings
+	have chromium || have google-chrome || { [ "$(id -u)" = 0 ] && have apt-get && echo "== installing chromium" && apt-get install -y -qq chromium >/dev/null 2>&1; }
+}
+
 clients() { # of a module of its own, on the host that make has built
 	(
 		[ ! -x bin/mortise ] || export MORTISE_TEST_BINARY="$PWD/bin/mortise"
 		cd test/clients && go_tests . -count=1
 	)
+}
+
+browser() { # of a module of its own
+	(cd test/browser && go_tests . -count=1)
 }
 
 # What is looked at, tested, and built by tests is compiled one way, without C,
@@ -170,6 +187,11 @@ if (cd test/clients && go mod download >/dev/null 2>&1); then
 else
 	without "clients that are generated from the document of the API" "their generator could not be downloaded"
 fi
+if (cd test/browser && go mod download >/dev/null 2>&1); then
+	part "a sign-in with a browser" browser # where there is no Chromium it says so
+else
+	without "a sign-in with a browser" "what drives the browser could not be downloaded"
+fi
 part "bench compiles" sh -c 'cd bench && go vet ./...'
 if have python3; then
 	part "Python SDK" python3 -B -m unittest discover -q -s sdk/python/tests
@@ -188,6 +210,18 @@ if have node && have npm; then
 	fi
 else
 	without "TypeScript SDK" "node and npm are not installed"
+fi
+if have node && have npm; then
+	part "console" console
+	if [ ! -x bin/mortise ] || [ ! -d console/node_modules ]; then
+		without "console in a browser" "it could not be built"
+	elif browser_ready; then
+		part "console in a browser" sh -c 'cd console && npm run --silent browser -- --test-reporter=spec'
+	else
+		without "console in a browser" "there is no Chromium, and it could not be installed"
+	fi
+else
+	without "console, console in a browser" "node and npm are not installed"
 fi
 part "the shipped plugins pass their checks" sh -c 'MORTISE_HOME=$(mktemp -d) && export MORTISE_HOME && bin/mortise check plugins; status=$?; rm -rf "$MORTISE_HOME"; exit $status'
 

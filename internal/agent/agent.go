@@ -111,7 +111,7 @@ type Options struct {
 	Secrets func(ctx context.Context, tenant, name string) ([]string, error)
 	// Sender maps the sender of a channel message to a principal of this host,
 	// and to its role toward the agent.
-	Sender func(ctx context.Context, tenant, channel, sender string) (who plugin.Principal, role string, err error)
+	Sender func(ctx context.Context, tenant, channel, sender string) (who plugin.Principal, role, asker string, err error)
 	// Wake announces a conversation whose turn is due to a free node; nil leaves
 	// it to a sweep.
 	Wake func(ctx context.Context, tenant, session string)

@@ -79,8 +79,8 @@ func deskOn(t *testing.T, st agent.Store) *desk {
 		Secrets: func(context.Context, string, string) ([]string, error) {
 			return []string{secret}, nil
 		},
-		Sender: func(_ context.Context, _, channel, sender string) (plugin.Principal, string, error) {
-			return plugin.Principal{Type: "user", ID: channel + ":" + sender, Scopes: []string{}}, "guest", nil
+		Sender: func(_ context.Context, _, channel, sender string) (plugin.Principal, string, string, error) {
+			return plugin.Principal{Type: "user", ID: channel + ":" + sender, Scopes: []string{}}, "guest", "", nil
 		},
 		Wake: func(_ context.Context, _, session string) { d.note(&d.woken, session) },
 	})

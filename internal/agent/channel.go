@@ -268,12 +268,12 @@ func (a *Agents) Advance(ctx context.Context, tenant, session string) error {
 		if err := json.Unmarshal(m.Body, &in); err != nil {
 			return plugin.Errorf(plugin.CodeInternal, "message %d of %s cannot be read: %w", m.N, session, err)
 		}
-		who, role, err := a.Sender(ctx, tenant, in.Channel, in.Sender)
+		who, role, asker, err := a.Sender(ctx, tenant, in.Channel, in.Sender)
 		if err != nil {
 			return err
 		}
 		message := Message{
-			Text: in.Text, From: who, Role: role, Channel: in.Channel, Room: in.Room, Sender: in.Sender, Metadata: in.Metadata, Labels: m.Labels, Inbound: m.N,
+			Text: in.Text, From: who, Asker: asker, Role: role, Channel: in.Channel, Room: in.Room, Sender: in.Sender, Metadata: in.Metadata, Labels: m.Labels, Inbound: m.N,
 		}
 		if err := i.converse(ctx, session, message); err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 // openAdapters returns what takes events from outside.
 func (a *App) openAdapters() *adapter.Inbound {
 	return adapter.New(adapter.Options{
-		Registry: a.Registry, Policy: a.Policy, Kernel: a.Kernel, Plans: a.Plans, Store: a.Store, Agent: a.Config.Intents.Agent, Known: a.guard.Known,
+		Registry: a.Registry, Policy: a.Policy, Kernel: a.Kernel, Plans: a.Plans, Store: a.own, Agent: a.Config.Intents.Agent, Known: a.guard.Known,
 	})
 }
 

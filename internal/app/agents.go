@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/mortise-dev/mortise/internal/agent"
-	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/scrub"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/service/session"
@@ -15,7 +15,7 @@ import (
 // openAgents returns the agents of a host.
 func (a *App) openAgents() *agent.Agents {
 	o := agent.Options{
-		Store: a.Store, Kernel: a.Kernel, Plugins: a.tools, Log: a.log, Clean: scrub.Runner{Scrubber: a.scrubber}.Hook, Secrets: a.channelSecrets, Sender: a.sender,
+		Store: a.own, Kernel: a.Kernel, Plugins: a.tools, Log: a.log, Clean: scrub.Runner{Scrubber: a.scrubber}.Hook, Secrets: a.channelSecrets, Sender: a.sender,
 		Open: func(ctx context.Context, tenant, name string) (string, error) {
 			s, err := a.Sessions.Create(ctx, tenant, session.Open{Name: name, Kind: session.Conversation})
 			return s.ID, err
@@ -54,16 +54,12 @@ func (a *App) channelSecrets(ctx context.Context, tenant, name string) ([]string
 	return values, nil
 }
 
-// sender maps the sender of a channel message to a principal of this host. A
-// linked sender gets the principal and the scopes of the link; any other is a
-// guest without scopes.
-func (a *App) sender(ctx context.Context, tenant, channel, id string) (plugin.Principal, string, error) {
-	row, err := a.Store.Identity(ctx, tenant, channel, id)
+// sender maps the sender of a channel message to a principal of this host.
+func (a *App) sender(ctx context.Context, tenant, channel, id string) (plugin.Principal, string, string, error) {
+	row, err := a.own.Identity(ctx, tenant, channel, id)
 	if err != nil {
-		return plugin.Principal{}, "", err
+		return plugin.Principal{}, "", "", err
 	}
-	if row == nil || row.Adapter != "" { // an adapter's link is no channel's
-		return plugin.Principal{Type: "user", ID: config.SenderPrefix + channel + ":" + id, Scopes: []string{}}, "guest", nil
-	}
-	return plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID, Scopes: row.Scopes}, "user", nil
+	who, role, asker := host.Sender(row, channel, id)
+	return who, role, asker, nil
 }

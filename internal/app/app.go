@@ -25,12 +25,16 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/core/quota"
+	"github.com/mortise-dev/mortise/internal/core/tail"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/recovery"
+	"github.com/mortise-dev/mortise/internal/host/tenants"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
+	"github.com/mortise-dev/mortise/internal/runtime/selftest"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/extract"
@@ -57,6 +61,7 @@ type Options struct {
 	Home     string        // the data directory; made where it is missing
 	Config   string        // the configuration file; mortise.yaml in Home where it is empty
 	Database string        // the URL of a PostgreSQL database; what the configuration says where it is empty
+	Tenant   string        // which tenant's host it is to be; the site's own where it is empty
 	As       string        // who acts: a name of the configuration's; its own principal where it is empty
 	Lease    time.Duration // how long this host may be silent before others on its PostgreSQL take it for dead; 15 s where it is 0
 	Standby  bool          // keep processes ready for the next call, and move the anchors: for hosts that stay
@@ -89,7 +94,7 @@ type App struct {
 	Host         *host.Host // what surfaces ask of it
 	Home         string
 	ConfigPath   string
-	Config       config.Config
+	Config       config.Config    // as the host was opened; see [App.Now]
 	Principal    plugin.Principal // who acts at this host's own command line
 	Store        store.Store
 	Ledger       *ledger.Ledger
@@ -115,6 +120,15 @@ type App struct {
 	Telemetry    *telemetry.Telemetry // nil where nothing is told
 	Sweepers     []worker.Sweeper     // what Work does, a kind each
 
+	site      *App                            // the host whose machinery that of a tenant uses; nil for the site's own
+	own       store.Store                     // what this tenant has of Store
+	tail      *tail.Tail                      // of the whole ledger
+	others    tenants.Set[*App]               // the hosts of other tenants, of the site's own
+	divide    func(tenant string) store.Store // of the site's own
+	turn      chan struct{}                   // of the registries of all tenants
+	outer     bool                            // a tenant's, which closes that of the site
+	live      live
+	quotas    *quota.Quotas
 	guard     *host.Guard
 	approvers *host.Approvers
 	recovery  *recovery.Recovery
@@ -135,7 +149,9 @@ type closer struct {
 	close func() error
 }
 
-func (a *App) dir(name string) string { return filepath.Join(a.Home, name) }
+func (a *App) dir(names ...string) string {
+	return filepath.Join(append([]string{a.Home}, names...)...)
+}
 
 func (a *App) opened(name string, close func() error) {
 	a.closers = append(a.closers, closer{name, close})
@@ -163,10 +179,15 @@ func (a *App) Close() error {
 // command returns what starts a plugin, whose files are still those that were
 // registered.
 func (a *App) command(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
-	if err := a.Registry.CheckPackage(ctx, pkg); err != nil {
+	if err := a.checkPackage(ctx, pkg); err != nil {
 		return nil, err
 	}
 	return a.Interpreters.Command(ctx, pkg, m)
+}
+
+// Contract runs the contract tests that a tool brings, and returns what they print.
+func (a *App) Contract(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]byte, error) {
+	return selftest.Runner{Interpreters: a.Interpreters, Sandbox: a.Sandbox, Scratch: a.scratch, Hide: a.hide, Limits: limitsOf(a.Config.Plugins)}.Run(ctx, pkg, m)
 }
 
 // limitsOf are the limits of the configuration.

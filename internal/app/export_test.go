@@ -30,6 +30,11 @@ func (a *App) Hold(ctx context.Context) error { return a.recovery.Hold(ctx) }
 
 // Sender returns the principal that a sender of a channel stands for.
 func (a *App) Sender(ctx context.Context, channel, id string) (plugin.Principal, error) {
-	who, _, err := a.sender(ctx, a.Config.Tenant, channel, id)
+	who, _, _, err := a.sender(ctx, a.Config.Tenant, channel, id)
 	return who, err
+}
+
+// Forget has the host look again which tenants there are.
+func (a *App) Forget() {
+	a.others.Forget()
 }

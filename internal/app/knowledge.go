@@ -11,12 +11,10 @@ import (
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/llm"
-	"github.com/mortise-dev/mortise/internal/service/secret"
 )
 
-// openKnowledge opens the knowledge bases of a host, and what reads files for
-// them: this program once more, in a cage.
-func (a *App) openKnowledge(scrubber *secret.Scrubber) error {
+// openFiles opens what reads files for knowledge bases: this program once more, in a cage.
+func (a *App) openFiles() error {
 	program, err := os.Executable()
 	if err != nil {
 		return &setup.Error{Err: fmt.Errorf("this program cannot be found, which reads documents in a process of its own: %w", err)}
@@ -25,12 +23,16 @@ func (a *App) openKnowledge(scrubber *secret.Scrubber) error {
 		Sandbox: a.Sandbox, Command: []string{program, extract.Arg}, Dir: filepath.Join(a.dir("runtime"), "pdfium"), Scratch: a.scratch, Hide: a.hide,
 	})
 	a.opened("reader of documents", a.Files.Close)
-	o := kb.Options{Store: a.Store, Files: a.Files, Clean: scrubber.Text}
+	return nil
+}
+
+// openKnowledge opens the knowledge bases of a tenant.
+func (a *App) openKnowledge() {
+	o := kb.Options{Store: a.own, Files: a.Files, Clean: a.scrubber.Text}
 	if a.Config.Models.Embedding != nil {
 		o.Embedder = bridge.Embedder{Models: func() *llm.Dispatcher { return a.Models }}
 	}
 	a.Knowledge = kb.New(o)
-	return nil
 }
 
 // Worker is this program as the process that reads documents, where its arguments ask

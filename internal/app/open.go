@@ -21,6 +21,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/core/reported"
 	"github.com/mortise-dev/mortise/internal/core/tail"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
@@ -44,7 +45,7 @@ import (
 
 // Open puts a host together, from the store up. Close must be called.
 func Open(ctx context.Context, o Options) (_ *App, err error) {
-	a := &App{}
+	a := &App{turn: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -59,17 +60,33 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if err := a.openRuntime(o); err != nil {
 		return nil, err
 	}
-	if err := a.openCatalog(ctx); err != nil {
+	if err := a.openNouns(ctx, o); err != nil {
 		return nil, err
+	}
+	a.opened("other tenants", func() error { return a.others.Close(func(t *App) bool { return t.outer }) })
+	a.openSweepers()
+	if _, err := a.Approvals.Expire(store.Everywhere(ctx)); err != nil { // expires approvals whose deadline passed while no host was running
+		return nil, err
+	}
+	if o.Tenant == "" || o.Tenant == a.Config.Tenant {
+		return a, nil
+	}
+	return a.asTenant(ctx)
+}
+
+// openNouns opens what each tenant has of its own, on what the site has for all.
+func (a *App) openNouns(ctx context.Context, o Options) error {
+	if err := a.openTools(); err != nil {
+		return err
+	}
+	if err := a.openCatalog(ctx); err != nil {
+		return err
 	}
 	broker, fill := a.openBroker(o)
 	people := a.openKernel(broker, fill)
 	a.openAgency(people)
 	a.openHost(o)
-	if _, err := a.Approvals.Expire(ctx); err != nil { // expires approvals whose deadline passed while no host was running
-		return nil, err
-	}
-	return a, nil
+	return nil
 }
 
 // configure reads what the host is configured with, and makes its directories.
@@ -80,13 +97,20 @@ func (a *App) configure(o Options) (err error) {
 	if a.Config, a.ConfigPath, err = setup.ReadConfig(a.Home, o.Config); err != nil {
 		return &setup.Error{Err: fmt.Errorf("the configuration cannot be used: %w", err)}
 	}
+	a.live.options = o
+	a.live.now.Store(&a.Config)
+	a.live.level.Set(setup.LogLevel(a.Config.Log.Level))
 	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge), OwnApproval: a.Config.Approvals.Self}
-	if a.Principal, err = a.guard.Member(cmp.Or(o.As, a.Config.Principal)); err != nil {
+	as := o.As
+	if o.Tenant != "" && o.Tenant != a.Config.Tenant {
+		as = "" // a name of the tenant's; who acts for the site is its owner
+	}
+	if a.Principal, err = a.guard.Member(cmp.Or(as, a.Config.Principal)); err != nil {
 		return err
 	}
 	log := o.Log
 	if log == nil {
-		log = setup.NewLog(a.Config.Log, o.Brief)
+		log = setup.NewLog(a.Config.Log, &a.live.level, o.Brief)
 	}
 	scrubber := o.Scrubber
 	if scrubber == nil {
@@ -125,8 +149,12 @@ func (a *App) openState(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	mover, able := st.(recovery.AnchorMover)
-	st = a.scrubber.Guard(store.Authorised(st, a.Home), a.Home) // signatures are of rows as they are kept, sealed or not
-	a.Store, a.guard.Store = st, st
+	parts := st.(store.Divisible)
+	st = a.guarded(st)
+	a.Store, a.own = st, store.OwnStore(a.guarded(parts.For(a.Config.Tenant)), st)
+	a.guard.Store, a.divide = a.own, parts.For
+	a.others.Own, a.others.List, a.others.Open, a.others.Log = a.Config.Tenant, st.Tenants, a.openTenant, a.log
+	a.tail = tail.New(st, tail.Options{Log: a.log})
 	a.opened("store", st.Close)
 	if able && o.Standby {
 		a.opened("anchors", recovery.MoveAnchors(mover, cmp.Or(o.Anchors, recovery.AnchorEvery), a.log))
@@ -144,34 +172,54 @@ func (a *App) openState(ctx context.Context, o Options) (err error) {
 	if err := a.recovery.Authority(ctx); err != nil {
 		return err
 	}
-	if a.Principal, err = a.guard.AtTerminal(ctx, o.As); err != nil {
+	if o.Tenant != "" && o.Tenant != a.Config.Tenant {
+		a.Principal, err = a.guard.AtTenant(ctx, o.Tenant)
+	} else {
+		a.Principal, err = a.guard.AtTerminal(ctx, o.As)
+	}
+	if err != nil {
 		return err
 	}
-	a.Vault = secret.New(st, a.keyPlace(), a.scrubber)
+	if err := a.openFiles(); err != nil {
+		return err
+	}
+	if err := a.openKept(ctx); err != nil {
+		return err
+	}
+	a.Jobs = job.Open(job.Options{Home: a.Home, Database: a.Config.Database.URL(), Log: a.log})
+	a.opened("queue", a.Jobs.Close)
+	return nil
+}
+
+// guarded returns a store whose rows are held against the ledger, and into which no secret
+// gets: signatures are of rows as they are kept, sealed or not.
+func (a *App) guarded(st store.Store) store.Store {
+	return a.scrubber.Guard(store.Authorised(st, a.Home), a.Home)
+}
+
+// openKept opens what is kept for a tenant.
+func (a *App) openKept(ctx context.Context) (err error) {
+	a.Vault = secret.New(a.own, setup.KeyPlace(a.Config.Secrets, a.Home), a.scrubber)
 	a.Connections = a.openAccounts(a.scrubber)
 	if a.Sessions, err = a.openSessions(ctx, a.scrubber); err != nil {
 		return err
 	}
-	if err := a.openKnowledge(a.scrubber); err != nil {
-		return err
-	}
-
-	a.Ledger, err = ledger.Open(ctx, st, ledger.Options{
+	a.openKnowledge()
+	a.Ledger, err = ledger.Open(ctx, a.own, ledger.Options{
 		Durable: a.Config.Ledger.Tools == "durable", Keep: time.Duration(a.Config.Ledger.Keep), Recover: plan.RecoverPlans,
 	})
 	if err != nil {
 		return err
 	}
 	a.opened("ledger", a.Ledger.Close)
+	a.quotas = setup.OpenQuotas(a.Config.Quotas, bridge.Counts{Of: a.own})
+	a.opened("quotas", a.quotas.Close)
 	a.opened("calls", func() error { // everything that calls need has ended: they write their entries
 		if a.Kernel == nil {
 			return nil
 		}
 		return a.Kernel.Close()
 	})
-
-	a.Jobs = job.Open(job.Options{Home: a.Home, Database: a.Config.Database.URL(), Log: a.log})
-	a.opened("queue", a.Jobs.Close)
 	return nil
 }
 
@@ -194,7 +242,11 @@ func (a *App) openRuntime(o Options) error {
 		Services: service.Names(),
 
 		View: func(ctx context.Context, tenant, id string) (string, error) {
-			return bridge.Artifacts{Of: a.Sessions}.View(ctx, tenant, id)
+			t, err := a.Tenant(ctx, tenant)
+			if err != nil {
+				return "", err
+			}
+			return bridge.Artifacts{Of: t.Sessions}.View(ctx, tenant, id)
 		},
 		Earlier: o.Earlier,
 
@@ -204,13 +256,17 @@ func (a *App) openRuntime(o Options) error {
 		MaxProcesses: p.Max, PerTenant: p.PerTenant, Standby: o.Standby, Log: a.log,
 	})
 	a.opened("plugin processes", a.Runner.Close)
+	return nil
+}
 
+// openTools opens what agents have.
+func (a *App) openTools() error {
 	roots, err := a.Config.Egress.Roots()
 	if err != nil {
 		return &setup.Error{Err: err}
 	}
 	a.tools = toolset.New(toolset.Options{
-		Store: a.Store, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Log: a.log,
+		Store: a.own, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Log: a.log,
 	})
 	a.opened("connections to webhooks", a.tools.Webhooks.Close)
 	return nil
@@ -220,11 +276,16 @@ func (a *App) openRuntime(o Options) error {
 func (a *App) openCatalog(ctx context.Context) (err error) {
 	var archive registry.Archive // nil where the database is a file of its own
 	if a.Config.Database != "" {
-		archive = installed.NewArchive(a.Store)
+		archive = installed.NewArchive(a.root().Store)
+	}
+	catalog := installed.New(a.own, a.Config.Tenant, a.Principal.ID)
+	if a.site != nil {
+		catalog = installed.NewOf(a.own, a.Config.Tenant, a.Principal.ID)
 	}
 	a.Registry, err = registry.Open(ctx, registry.Options{
-		Dir:      a.dir("packages"),
-		Catalog:  installed.New(a.Store, a.Config.Tenant, a.Principal.ID),
+		Dir:     a.dir("packages"),
+		Catalog: catalog,
+		Held:    a.own.PackageHeld, Turn: a.turn,
 		Archive:  archive,
 		Approver: a.Principal.ID,
 		Bindings: setup.Bindings(a.Config.Bindings, a.ConfigPath),
@@ -235,7 +296,7 @@ func (a *App) openCatalog(ctx context.Context) (err error) {
 		return err
 	}
 
-	a.Policy, err = setup.OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), a.Store)
+	a.Policy, err = setup.OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), a.own)
 	if err == nil {
 		for _, warning := range append(a.Config.Ambiguous(), a.Policy.Ambiguous()...) {
 			a.log.Warn("a name in the configuration may mean two", "where", warning)
@@ -257,15 +318,17 @@ func (a *App) openBroker(o Options) (*service.Broker, bridge.Filler) {
 	a.approvers = &host.Approvers{Guard: a.guard, Registry: a.Registry, Ledger: a.Ledger, Shown: fill.Seen}
 	if o.Standby {
 		a.follow(a.log)
-		budget.Pace()
+		if a.site == nil {
+			budget.Pace()
+		}
 	}
 	broker.Egress, broker.Version = a.Config.Egress, version.Host
 	broker.Roots = a.tools.Roots
 	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
-	broker.MaxOutput = a.Config.Limits.OutputBytes
+	broker.MaxOutput = func() int { return a.Now().Limits.OutputBytes }
 	broker.Reference = a.Reference
 	broker.Knowledge, broker.Files = a.Knowledge, a.Files
-	broker.Store, broker.Secrets, broker.Accounts = a.Store, bridge.Vault{Of: a.Vault}, bridge.Connected{Of: a.Connections}
+	broker.Store, broker.Secrets, broker.Accounts = a.own, bridge.Vault{Of: a.Vault}, bridge.Connected{Of: a.Connections}
 	broker.Scrubber = a.scrubber
 	broker.Sessions, broker.TypeOf, broker.MaxArtifact = bridge.Artifacts{Of: a.Sessions}, session.Detect, a.Sessions.MaxArtifact
 	broker.MaxMade = int64(a.Config.Limits.CallArtifactBytes)
@@ -287,11 +350,12 @@ func (a *App) openBroker(o Options) (*service.Broker, bridge.Filler) {
 
 // openKernel opens what takes calls, and returns what tells approvers of them.
 func (a *App) openKernel(broker *service.Broker, fill bridge.Filler) *notify.Notifier {
-	a.Approvals = &approval.Service{Store: a.Store, May: a.approvers.MayApprove, Wake: a.wake, Ended: a.unapproved, People: a.guard.People, TrustAs: a.Config.Approvals.TrustAs}
-	people := notify.New(a.Config.Approvals.Notify, a.Home, a.Store, a.log)
+	a.Approvals = &approval.Service{Store: a.own, May: a.approvers.MayApprove, Wake: a.wake, Ended: a.unapproved, People: a.guard.People, TrustAs: a.Config.Approvals.TrustAs}
+	people := notify.New(a.Config.Approvals.Notify, a.Home, a.own, a.log)
 	a.opened("telling of approvers", people.Close)
+	tools := &reported.Tools{Counts: bridge.Counts{Of: a.own}}
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin()}, Scrubber: a.scrubber}, Services: broker, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.recovery.Hold,
+		Definitions: tools, Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin(), Reported: tools}, Scrubber: a.scrubber}, Services: broker, Quotas: a.quotas, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.recovery.Hold,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: a.log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.Call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
@@ -311,26 +375,26 @@ func (a *App) openAgency(people *notify.Notifier) {
 	a.Plans.Hold, a.Plans.Lapse = a.recovery.Hold, a.Approvals.Expire
 	a.Adapters = a.openAdapters()
 	a.Schedules = a.openSchedules()
-	a.openSweepers()
 	a.opened("admission of calls", func() error { a.Kernel.Stop(); return nil }) // before all else ends
 }
 
 // openHost opens the API of surfaces.
 func (a *App) openHost(o Options) {
 	a.Host = host.New(host.Parts{
-		Guard: a.guard, Approvers: a.approvers, Home: a.Home,
+		Guard: a.guard, Approvers: a.approvers, Home: a.Home, Quotas: a.quotas,
 		Registry: a.Registry, Plans: a.Plans, Agents: a.Agents, Schedules: a.Schedules, Sessions: a.Sessions, Knowledge: a.Knowledge,
-		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: a.Config.Models,
+		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: func() config.Models { return a.Now().Models },
 		ModelTools: a.Models != nil || a.Config.Models.Required != config.RequiredRefuse, // without a model, what asks for one runs unless it is told to refuse
 		Policies: func(from store.Reader) (*policy.Engine, error) {
-			return setup.OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), from)
+			return setup.OpenPolicy(a.Now(), a.ConfigPath, a.Runner.Level(), from)
 		},
 		Others: func(documents []policy.Document) (*policy.Engine, error) {
-			return setup.OtherPolicy(a.Config, documents, a.Runner.Level(), a.Store)
+			return setup.OtherPolicy(a.Now(), documents, a.Runner.Level(), a.own)
 		},
 		Deliver: a.Adapters.Deliver,
-		Kernel:  a.Kernel, Ledger: a.Ledger, Tail: tail.New(a.Store, tail.Options{Log: a.log}), Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
-		SessionHosts: sessionhost.Launch{Home: a.Home, Tenant: a.Config.Tenant, Config: a.ConfigPath, Named: o.Config != "", Database: o.Database},
-		Elsewhere:    a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
+		Kernel:  a.Kernel, Ledger: a.Ledger, Tail: a.tail, Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
+		SessionHosts: sessionhost.Launch{Home: a.Home, Tenant: a.Config.Tenant, Divided: a.site != nil, Config: a.root().ConfigPath, Named: o.Config != "", Database: o.Database},
+		Site:         a.root().Config.Tenant, Of: a.root().hostOf, Served: a.root().others.Served,
+		Elsewhere: a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
 	})
 }

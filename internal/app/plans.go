@@ -14,7 +14,7 @@ import (
 
 // agents returns what stands around the call of an agent.
 func (a *App) agents() *plan.Agents {
-	return &plan.Agents{Registry: a.Registry, Policy: a.Policy, Operations: a.operations, MaxInput: a.Config.Limits.InputBytes}
+	return &plan.Agents{Registry: a.Registry, Policy: a.Policy, Operations: a.operations, MaxInput: func() int { return a.Now().Limits.InputBytes }}
 }
 
 // operations returns the names of a plugin's operations that may be shown.
@@ -29,7 +29,7 @@ func (a *App) operations(ctx context.Context, ref string) []string {
 // openPlans returns the engine that makes and runs plans.
 func (a *App) openPlans(log *slog.Logger) *plan.Engine {
 	return plan.New(plan.Options{
-		Kernel: a.Kernel, Registry: a.Registry, Policy: a.Policy, Store: a.Store, Answers: a.Ledger, Approvers: approvers{a}, Log: log,
+		Kernel: a.Kernel, Registry: a.Registry, Policy: a.Policy, Store: a.own, Answers: a.Ledger, Approvers: approvers{a}, Log: log,
 	})
 }
 
@@ -41,7 +41,7 @@ type approvers struct{ app *App }
 // and stored policies may name principals that the configuration does not: with
 // them, the answer is true.
 func (p approvers) Anyone(_ context.Context, targets []*plugin.Target, requester plugin.Principal) bool {
-	c := p.app.Config
+	c := p.app.Now()
 	written := func(t policy.Text) bool { return !policy.FromConfiguration(t.Name) }
 	if slices.ContainsFunc(p.app.Policy.Documents(), written) {
 		return true

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -37,7 +35,7 @@ func (a *App) Healthy(ctx context.Context) error {
 	if err := a.Ledger.Writing(); err != nil {
 		return fmt.Errorf("the ledger is not written: %w", err)
 	}
-	_, err := a.Store.Agents(ctx, a.Config.Tenant)
+	_, err := a.own.Agents(ctx, a.Config.Tenant)
 	return err
 }
 
@@ -53,7 +51,7 @@ func (a *App) Log() *slog.Logger { return a.log }
 
 // Reached returns the agents that have channels.
 func (a *App) Reached(ctx context.Context) ([]string, error) {
-	rows, err := a.Store.Agents(ctx, a.Config.Tenant)
+	rows, err := a.own.Agents(ctx, a.Config.Tenant)
 	var ids []string
 	for _, row := range rows {
 		if s, err := agent.ParseSettings([]byte(row.Settings)); err == nil && len(s.Channels) > 0 {
@@ -80,16 +78,20 @@ func (a *App) wakeCall(ctx context.Context, tenant, id string) { a.wake(ctx, job
 
 // unapproved is goOn for a call that failed for want of an approval.
 func (a *App) unapproved(ctx context.Context, tenant, call string) {
-	row, err := a.Store.Call(ctx, tenant, call)
+	t, err := a.root().Tenant(ctx, tenant)
+	if err != nil {
+		return
+	}
+	row, err := t.own.Call(ctx, tenant, call)
 	if err != nil || row == nil {
 		return
 	}
-	a.goOn(ctx, row)
+	t.goOn(ctx, row)
 }
 
 // goOn wakes the plan of a call that ended outside its plan's run, and notifies
 // the plugins of the agent that made the call.
-func (a *App) goOn(ctx context.Context, row *store.CallRow) {
+func (a *App) goOn(ctx context.Context, row *callRow) {
 	if a.Agents != nil {
 		a.Agents.Ended(ctx, row)
 	}
@@ -117,20 +119,8 @@ func (a *App) follow(log *slog.Logger) {
 // followEvery is how soon a host that stays hears of a change to its policies.
 const followEvery = time.Second
 
-// Writable returns nil if a write to the database reaches the disk: one that leaves
-// nothing behind is tried.
-func (a *App) Writable(ctx context.Context) error {
-	key := store.KVKey{Tenant: a.Config.Tenant, Owner: ":doctor", Key: "write"}
-	err := a.Store.Write(ctx, func(tx store.Tx) error {
-		err := tx.PutKV(store.KVRow{KVKey: key, Value: []byte("1"), UpdatedAt: time.Now().UTC()})
-		_, dropped := tx.DeleteKV(key)
-		return errors.Join(err, dropped)
-	})
-	if err != nil {
-		return fmt.Errorf("nothing can be written: %w; make room on the disk, or end what keeps the database locked", err)
-	}
-	return nil
-}
+// Writable returns nil if a write to the database reaches the disk.
+func (a *App) Writable(ctx context.Context) error { return setup.Writable(ctx, a.own, a.Config.Tenant) }
 
 // elsewhere reports whether the host that serves may be another process.
 func (a *App) elsewhere() bool {

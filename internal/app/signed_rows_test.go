@@ -64,6 +64,17 @@ func signedHome(t *testing.T) (a *app.App, waits string) {
 	if _, err := a.As(root).Users().Disable(ctx, "ann"); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := a.As(root).Tenants().Create(ctx, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	if of, err := a.Tenant(ctx, "acme"); err != nil {
+		t.Fatal(err)
+	} else if register(t, of, upper(t), false); len(of.ConfigPath) == 0 {
+		t.Fatal("it has no configuration")
+	}
+	if _, err := a.As(root).Tenants().Disable(ctx, "acme"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := a.As(root).Agents().Create(ctx, host.NewAgent{ID: "desk"}); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +131,11 @@ var edits = map[string]struct{ table, statement string }{
 	"a user who was disabled":             {"users", `UPDATE users SET disabled_at = 0`},
 	"a browser of another":                {"browser_sessions", `UPDATE browser_sessions SET user_id = 'other'`},
 	"a browser that signed in just now":   {"browser_sessions", `UPDATE browser_sessions SET signed_in_at = signed_in_at + 1`},
-	"a browser that no one signed in":     {"browser_sessions", `INSERT INTO browser_sessions SELECT tenant, 'forged', 'aa', user_id, asker, created_at, signed_in_at, expires_at, 0, '' FROM browser_sessions`},
+	"a browser that no one signed in":     {"browser_sessions", `INSERT INTO browser_sessions SELECT tenant, 'forged', 'aa', user_id, asker, created_at, signed_in_at, expires_at, 0, '', given_groups FROM browser_sessions`},
+	"a tenant that was disabled":          {"tenants", `UPDATE tenants SET disabled_at = 0`},
+	"a tenant that no one created":        {"tenants", `INSERT INTO tenants VALUES ('forged', 'eve', 1, 0)`},
+	"another package of a tenant":         {"tenant_plugins", `UPDATE tenant_plugins SET package_digest = 'sha256:evil'`},
+	"a plugin moved to another tenant":    {"tenant_plugins", `UPDATE tenant_plugins SET tenant = 'other'`},
 	"an agent's settings":                 {"agents", `UPDATE agents SET prompt = 'You rob.'`},
 	"a plugin given to an agent":          {"assignments", `UPDATE assignments SET subject = '*'`},
 	"a feed in the name of another":       {"schedules", `UPDATE schedules SET owner_id = 'boss'`},

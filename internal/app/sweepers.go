@@ -2,19 +2,29 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/agent/toolset"
 	"github.com/mortise-dev/mortise/internal/agent/worker"
+	"github.com/mortise-dev/mortise/internal/host/tenants"
 	"github.com/mortise-dev/mortise/internal/store/job"
 )
 
 // openSweepers lists what goes on by itself in a host that stays: what of each kind is
-// due, and what is done with it. Nothing is due while the host is in recovery.
+// due in any tenant, and what its own host does with it. Nothing is due while the host is
+// in recovery.
 func (a *App) openSweepers() {
-	for _, s := range []worker.Sweeper{
+	for i, s := range a.sweeps() {
+		a.Sweepers = append(a.Sweepers, a.recovery.Sweeper(tenants.Sweeper{Sweeper: s, Of: a.sweeperOf(i)}))
+	}
+}
+
+// sweeps are those of one tenant.
+func (a *App) sweeps() []worker.Sweeper {
+	return []worker.Sweeper{
 		worker.Sweep{Name: job.Call, Find: a.dueCalls, Take: a.Kernel.Advance},
 		worker.Sweep{Name: job.Plan, Find: func(ctx context.Context, limit int) ([]worker.Item, error) {
 			rows, err := a.Plans.Due(ctx, limit)
@@ -35,8 +45,6 @@ func (a *App) openSweepers() {
 		a.idleConversations(conversationIdle),
 		toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks},
 		worker.Sweep{Name: job.Agent, Find: a.unsettledAgents, Take: a.Agents.Settle},
-	} {
-		a.Sweepers = append(a.Sweepers, a.recovery.Sweeper(s))
 	}
 }
 
@@ -70,7 +78,12 @@ func (a *App) idleConversations(after time.Duration) worker.Sweeper {
 // unsettledAgents returns those that were started, and have no instance in this host
 // yet, or were stopped, here or in another process, and still have one. So their
 // plugins hear agent.started@v1 and agent.stopped@v1 when that happens.
-func (a *App) unsettledAgents(ctx context.Context, limit int) ([]worker.Item, error) {
-	ids, err := a.Agents.Unsettled(ctx, a.Config.Tenant, limit)
-	return worker.Items(job.Agent, ids, err, func(id *string) (string, string) { return a.Config.Tenant, *id })
+func (a *App) unsettledAgents(ctx context.Context, limit int) (all []worker.Item, err error) {
+	others, err := a.others.All(ctx)
+	for _, t := range append(others, a) {
+		ids, failed := t.Agents.Unsettled(ctx, t.Config.Tenant, limit)
+		items, failed := worker.Items(job.Agent, ids, failed, func(id *string) (string, string) { return t.Config.Tenant, *id })
+		all, err = append(all, items...), errors.Join(err, failed)
+	}
+	return all, err
 }

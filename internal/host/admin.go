@@ -11,7 +11,8 @@ import (
 // the part of the host that it is about.
 type Admin struct {
 	kept
-	home string
+	home   string
+	caller *Caller
 }
 
 // RecoveryPlugin is what stands for the recovery where policy is asked who may
@@ -24,6 +25,16 @@ const maxReason = 2000
 // mayReadLedger refuses who may not read the record of everybody's calls.
 func (a Admin) mayReadLedger(ctx context.Context) error {
 	return a.allow(ctx, LedgerPlugin, use{plugin.EntryLedgerRefused, "ledger", "read", "read the ledger"})
+}
+
+// mayReadHeads refuses who may not know where the chains of the ledger end, which says how
+// much all tenants do.
+func (a Admin) mayReadHeads(ctx context.Context) error {
+	if a.g.Divided {
+		u := use{kind: plugin.EntryLedgerRefused, subject: "ledger", action: "read"}
+		return a.g.refuse(ctx, a.by, u, plugin.Errorf(plugin.CodePolicyDenied, "the heads of the ledger are the site's, and not of a tenant"), plugin.Decision{})
+	}
+	return a.mayReadLedger(ctx)
 }
 
 // MayBackup refuses who may not copy everything that the host keeps.
@@ -51,7 +62,7 @@ type RecoveryStatus struct {
 // Recovery returns how it stands.
 func (a Admin) Recovery(ctx context.Context) (s RecoveryStatus, err error) {
 	err = a.g.Store.Snapshot(ctx, func(r Reader) (err error) {
-		if s.Recovery, err = readRecovery(ctx, r); err != nil {
+		if s.Recovery, err = readRecovery(everywhere(ctx), r); err != nil {
 			return err
 		}
 		if !a.unbounded() { // the counts are of what all do
@@ -95,6 +106,9 @@ func (a Admin) ConfirmRecovery(ctx context.Context, reason string) (Recovery, er
 	if err := a.g.authorise(ctx, a.by, a.g.part(RecoveryPlugin), u); err != nil {
 		return Recovery{}, err
 	}
+	if err := a.g.recent(ctx, a.caller, u); err != nil {
+		return Recovery{}, err
+	}
 	reason = strings.TrimSpace(reason)
 	switch {
 	case reason == "":
@@ -103,7 +117,7 @@ func (a Admin) ConfirmRecovery(ctx context.Context, reason string) (Recovery, er
 		return Recovery{}, plugin.Errorf(plugin.CodeInvalidInput, "the reason has %d bytes; at most %d are kept", len(reason), maxReason)
 	}
 	var ended *Recovery
-	err := a.g.Store.Write(ctx, func(tx Tx) (err error) {
+	err := a.g.Store.Write(everywhere(ctx), func(tx Tx) (err error) {
 		if ended, err = readRecovery(ctx, tx); err != nil || ended == nil {
 			return err
 		}

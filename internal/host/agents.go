@@ -375,10 +375,14 @@ func (r Agents) Schedule(ctx context.Context, id, prompt, spec, zone string) (Fe
 	return r.feeds.ofTurn(ctx, id, prompt, spec, zone)
 }
 
-// may refuses an unauthorized principal and records the refusal. what is the
-// verb.
+// may refuses an unauthorized principal, and for changes an old sign-in, and records the
+// refusal. what is the verb.
 func (r Agents) may(ctx context.Context, what, id string) error {
-	return r.g.authorise(ctx, r.by, r.g.part(AgentsPlugin), r.use(what, id))
+	err := r.g.authorise(ctx, r.by, r.g.part(AgentsPlugin), r.use(what, id))
+	if err != nil || what == "list" || strings.HasPrefix(what, "see") {
+		return err
+	}
+	return r.g.recent(ctx, r.caller, r.use(what, id))
 }
 
 // saysSenders reports whether an agent gets a channel, or one that is proved by another

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"crypto/subtle"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,11 +24,15 @@ const (
 
 // An Authenticator tells who presents a token. It is safe for concurrent use.
 type Authenticator struct {
+	// Signed returns whose token that a provider signed it is. There are none where it is nil.
+	Signed func(ctx context.Context, text string) (Machine, error)
+
 	host  *Host
 	looks *ratelimit.Limiter[string] // by address
 
-	mu    sync.Mutex
-	known map[string]knownToken // by hash
+	mu     sync.Mutex
+	known  map[string]knownToken // by hash
+	forgot int                   // how often all was forgotten: what was found out before is not believed after
 }
 
 type knownToken struct {
@@ -40,10 +45,30 @@ func (h *Host) Authenticator() *Authenticator {
 	return &Authenticator{host: h, looks: ratelimit.New[string](lookRate, lookBurst, addresses), known: map[string]knownToken{}}
 }
 
-var errToken = plugin.Errorf(plugin.CodeUnauthenticated, "the token is not valid; 'mortise tokens create' makes one")
+// ErrToken is what every token that is not valid is refused with.
+var ErrToken = plugin.Errorf(plugin.CodeUnauthenticated, "the token is not valid; 'mortise tokens create' makes one")
 
-// Token returns who presents a token from an address. One error stands for every reason
-// why it is not valid: unauthenticated. An address from which too many come that were not
+// prove is [Authenticator.Token] for one that is not believed.
+func (a *Authenticator) prove(ctx context.Context, text, hash, from string) (Caller, time.Time, error) {
+	switch {
+	case strings.HasPrefix(text, TokenPrefix):
+		return a.check(ctx, text, hash, from)
+	case a.Signed == nil:
+		return Caller{}, time.Time{}, ErrToken
+	}
+	m, err := a.Signed(ctx, text)
+	if plugin.CodeOf(err) == plugin.CodeUnauthenticated {
+		err = ErrToken
+	}
+	if err != nil {
+		return Caller{}, time.Time{}, err
+	}
+	c, err := a.machine(ctx, &m)
+	return c, m.Expires, err
+}
+
+// Token returns who presents a token from an address: one of this host, or of a provider.
+// One error stands for every reason why it is not valid: unauthenticated. An address from which too many come that were not
 // looked up just before gets rate_limited. A token that is revoked is refused a second later at the latest.
 func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, error) {
 	hash := hashToken(text)
@@ -53,21 +78,37 @@ func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, e
 	if wait := a.looks.Take(from, 1, time.Now()); wait > 0 {
 		return Caller{}, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many tokens come from this address", RetryAfter: wait}
 	}
-	c, expires, err := a.check(ctx, text, hash, from)
+	a.mu.Lock()
+	forgot := a.forgot
+	a.mu.Unlock()
+	c, expires, err := a.prove(ctx, text, hash, from)
 	if err != nil {
 		return Caller{}, err
 	}
+	a.looks.Give(from, 1) // of many good ones an address may send as many as they are for
 	until := time.Now().Add(believed)
 	if !expires.IsZero() && expires.Before(until) {
 		until = expires
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.forgot != forgot {
+		return c, nil
+	}
 	if len(a.known) >= mostKnown {
 		clear(a.known)
 	}
 	a.known[hash] = knownToken{c, until}
 	return c, nil
+}
+
+// Forget has every token looked up again, as where the principals of the configuration
+// changed.
+func (a *Authenticator) Forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.known)
+	a.forgot++
 }
 
 func (a *Authenticator) believed(hash string) (Caller, bool) {
@@ -86,10 +127,9 @@ func (a *Authenticator) believed(hash string) (Caller, bool) {
 func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c Caller, expires time.Time, err error) {
 	id, formed := readToken(text)
 	if !formed {
-		return c, expires, errToken
+		return c, expires, ErrToken
 	}
-	g := a.host.parts.Guard
-	row, err := g.Store.Token(ctx, id)
+	row, err := a.host.parts.Guard.Store.Token(everywhere(ctx), id)
 	if err != nil {
 		return c, expires, err
 	}
@@ -99,23 +139,28 @@ func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c C
 	}
 	same := subtle.ConstantTimeCompare([]byte(row.Hash), []byte(hash)) == 1
 	now := time.Now()
-	if !there || !same || row.Tenant != g.Tenant || !row.RevokedAt.IsZero() || !row.ExpiresAt.IsZero() && !now.Before(row.ExpiresAt) {
-		return c, expires, errToken
+	if !there || !same || !row.RevokedAt.IsZero() || !row.ExpiresAt.IsZero() && !now.Before(row.ExpiresAt) {
+		return c, expires, ErrToken
 	}
+	home, err := a.host.of(ctx, row.Tenant)
+	if err != nil {
+		return c, expires, err
+	}
+	g := home.parts.Guard
 	who, err := g.Member(principal.Name(holderOf(row)))
 	if err != nil { // the configuration does not name them any more
-		return c, expires, errToken
+		return c, expires, ErrToken
 	}
 	users, err := g.Store.Users(ctx, g.Tenant)
 	if err != nil {
 		return c, expires, err
 	}
 	if user := named(users, principal.Name(who)); user != nil && !user.DisabledAt.IsZero() {
-		return c, expires, errToken
+		return c, expires, ErrToken
 	}
 	if now.Sub(row.UsedAt) >= usePeriod {
 		at := now.UTC().Truncate(time.Microsecond)
 		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseToken(id, at, from) }) // it only says what happened: a store that takes no writes can be read
 	}
-	return Caller{Principal: who, Asker: askerOf(row), Token: id, Scopes: row.Scopes, Operations: row.Operations, hash: hash}, row.ExpiresAt, nil
+	return Caller{Principal: who, Asker: askerOf(row), Token: id, Scopes: row.Scopes, Operations: row.Operations, hash: hash, home: home}, row.ExpiresAt, nil
 }

@@ -3,9 +3,11 @@ package host
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -14,10 +16,9 @@ const (
 	SessionIdle = 12 * time.Hour     // after which one that is not used ends
 	SessionLife = 7 * 24 * time.Hour // after which any ends
 
-	maxBrowsers     = 32     // sessions of one user; the oldest ends for the next
-	maxAllBrowsers  = 10_000 // of all
-	browserSecret   = 43     // characters, of 62: 256 bits
-	maxBrowserInput = 512    // bytes of a secret that is looked up
+	maxBrowsers    = 32     // sessions of one user; the oldest ends for the next
+	maxAllBrowsers = 10_000 // of all
+	browserSecret  = 43     // characters, of 62: 256 bits
 )
 
 // A BrowserSession is a browser in which a person is signed in.
@@ -25,8 +26,9 @@ type BrowserSession struct {
 	ID         string    `json:"id"`
 	Current    bool      `json:"current"`  // of this request
 	Identity   string    `json:"identity"` // that signed in
+	Groups     []string  `json:"groups"`   // that its provider gave, beside those of mortise.yaml
 	CreatedAt  time.Time `json:"created_at"`
-	SignedInAt time.Time `json:"signed_in_at"`
+	SignedInAt time.Time `json:"signed_in_at,omitzero"` // zero where the provider does not say
 	ExpiresAt  time.Time `json:"expires_at"`
 	UsedAt     time.Time `json:"used_at,omitzero"` // to the minute
 	UsedFrom   string    `json:"used_from,omitempty"`
@@ -48,7 +50,7 @@ func (b Browsers) List(ctx context.Context) ([]BrowserSession, error) {
 	rows, err := b.own(ctx)
 	for _, row := range rows {
 		listed = append(listed, BrowserSession{
-			ID: row.ID, Current: b.caller != nil && b.caller.Session == row.ID, Identity: row.Asker, CreatedAt: row.CreatedAt, SignedInAt: row.SignedInAt,
+			ID: row.ID, Current: b.caller != nil && b.caller.Session == row.ID, Identity: row.Asker, Groups: append([]string{}, row.Groups...), CreatedAt: row.CreatedAt, SignedInAt: row.SignedInAt,
 			ExpiresAt: row.ExpiresAt, UsedAt: row.UsedAt, UsedFrom: row.UsedFrom,
 		})
 	}
@@ -94,10 +96,13 @@ func (g *Guard) endBrowser(ctx context.Context, by plugin.Principal, id string) 
 }
 
 // SignIns begins, finds and ends the sessions of browsers. It is safe for concurrent use.
-type SignIns struct{ g *Guard }
+type SignIns struct {
+	home *Host
+	g    *Guard // of home
+}
 
 // SignIns returns what signs people in.
-func (h *Host) SignIns() SignIns { return SignIns{h.parts.Guard} }
+func (h *Host) SignIns() SignIns { return SignIns{h, h.parts.Guard} }
 
 // A SignIn is a person who has proved who they are.
 type SignIn struct {
@@ -105,7 +110,8 @@ type SignIn struct {
 	Invitation      string // the secret of an invitation that they presented, or ""
 	Replaces        string // the secret of the session that the browser had, or ""
 
-	At time.Time // when they proved who they are, as the provider says; now if it is zero or later
+	At     time.Time // when they proved who they are; zero where the provider does not say, which counts as long ago
+	Groups []string  // that the provider gave, as the configuration maps them
 }
 
 // Begin signs in the user whom an issuer's subject belongs to, or becomes by an open
@@ -116,6 +122,9 @@ func (s SignIns) Begin(ctx context.Context, in SignIn) (secret string, expires t
 		return "", expires, plugin.Errorf(plugin.CodeUnauthenticated, "the provider names no subject that can be kept")
 	}
 	asker := oidcAsker(in.Issuer, in.Subject)
+	if s, err = s.whither(ctx, in, asker); err != nil {
+		return "", expires, err
+	}
 	var refusal error
 	var subject plugin.Principal
 	err = s.g.Store.Write(ctx, func(tx Tx) error {
@@ -124,9 +133,17 @@ func (s SignIns) Begin(ctx context.Context, in SignIn) (secret string, expires t
 		if err != nil {
 			return err
 		}
-		row, why := s.whose(tx, users, in, asker)
-		if refusal = why; why != nil {
-			return nil
+		if in.Invitation != "" {
+			if err := s.nowhereElse(ctx, tx, asker); plugin.CodeOf(err) == plugin.CodeUnauthenticated {
+				refusal = err
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+		var row *userRow
+		if row, refusal, err = s.whose(tx, users, in, asker); err != nil || refusal != nil {
+			return err
 		}
 		subject = personOf(row)
 		secret, expires, err = s.begin(ctx, tx, row, asker, in)
@@ -141,31 +158,32 @@ func (s SignIns) Begin(ctx context.Context, in SignIn) (secret string, expires t
 	return secret, expires, nil
 }
 
-// whose returns the user of an identity, and links it where an invitation says so.
-func (s SignIns) whose(tx Tx, users []userRow, in SignIn, asker string) (*userRow, error) {
+// whose returns the user of an identity, and links it where an invitation says so. refusal
+// is why they are not signed in.
+func (s SignIns) whose(tx Tx, users []userRow, in SignIn, asker string) (user *userRow, refusal, err error) {
 	if in.Invitation != "" {
 		row := invited(users, in.Invitation, time.Now())
 		if row == nil {
-			return nil, plugin.Errorf(plugin.CodeUnauthenticated, "the invitation is not open any more: it was used, replaced or has expired")
+			return nil, plugin.Errorf(plugin.CodeUnauthenticated, "the invitation is not open any more: it was used, replaced or has expired"), nil
 		}
-		id := userIdentity{Asker: asker, Issuer: in.Issuer, Subject: in.Subject, LinkedAt: moment()}
-		if err := link(row, users, id); err != nil {
-			return nil, err
+		id := userIdentity{Asker: asker, Issuer: in.Issuer, Subject: in.Subject, LinkedAt: moment(), Seen: row.InvitedBy}
+		if refusal := link(row, users, id); refusal != nil {
+			return nil, refusal, nil
 		}
-		row.InviteHash, row.InviteExpires = "", time.Time{}
+		row.InviteHash, row.InviteExpires, row.InvitedBy = "", time.Time{}, ""
 		if err := tx.PutUser(*row); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return row, s.g.noteUser(tx, personOf(row), plugin.EntryUserLinked, row, map[string]any{"identity": asker})
+		return row, nil, s.g.noteUser(tx, personOf(row), plugin.EntryUserLinked, row, map[string]any{"identity": asker, "invited_by": id.Seen})
 	}
 	for i := range users {
 		for _, id := range users[i].Identities {
 			if id.Asker == asker && id.UnlinkedAt.IsZero() && users[i].DisabledAt.IsZero() {
-				return &users[i], nil
+				return &users[i], nil, nil
 			}
 		}
 	}
-	return nil, plugin.Errorf(plugin.CodeUnauthenticated, "this account is no user's of this host")
+	return nil, plugin.Errorf(plugin.CodeUnauthenticated, "this account is no user's of this host"), nil
 }
 
 // BeginOwner signs in the owner, as the user of the operating system that runs this
@@ -192,7 +210,7 @@ func (s SignIns) BeginOwner(ctx context.Context, replaces string) (secret string
 				return err
 			}
 		}
-		secret, expires, err = s.begin(ctx, tx, row, asker, SignIn{Replaces: replaces})
+		secret, expires, err = s.begin(ctx, tx, row, asker, SignIn{Replaces: replaces, At: time.Now()})
 		return err
 	})
 	return secret, expires, err
@@ -230,17 +248,17 @@ func (s SignIns) begin(ctx context.Context, tx Tx, user *userRow, asker string, 
 		}
 	}
 	secret = randomText(browserSecret)
-	signedIn := now
-	if !in.At.IsZero() && in.At.Before(now) {
-		signedIn = in.At.UTC().Truncate(time.Microsecond)
+	signedIn := in.At.UTC().Truncate(time.Microsecond)
+	if in.At.After(now) {
+		signedIn = now
 	}
 	row := browserRow{
-		Tenant: s.g.Tenant, ID: randomText(10), Hash: hashToken(secret), User: user.ID, Asker: asker, CreatedAt: now, SignedInAt: signedIn, ExpiresAt: now.Add(SessionLife),
+		Tenant: s.g.Tenant, ID: randomText(10), Hash: hashToken(secret), User: user.ID, Asker: asker, CreatedAt: now, SignedInAt: signedIn, ExpiresAt: now.Add(SessionLife), Groups: in.Groups,
 	}
 	if err := tx.InsertBrowserSession(row); err != nil {
 		return "", expires, err
 	}
-	return secret, row.ExpiresAt, s.g.Note(tx, personOf(user), plugin.EntrySignedIn, row.ID, map[string]any{"identity": asker, "user": user.ID})
+	return secret, row.ExpiresAt, s.g.Note(tx, personOf(user), plugin.EntrySignedIn, row.ID, signInEvidence(&row))
 }
 
 // alive reports whether a session has not ended by itself.
@@ -259,15 +277,22 @@ func (s SignIns) Caller(ctx context.Context, secret, from string) (Caller, error
 	if err != nil {
 		return Caller{}, err
 	}
-	who, err := s.g.Member(principal.Name(personOf(user)))
+	home, err := s.home.of(ctx, row.Tenant)
+	if err != nil {
+		return Caller{}, err
+	}
+	g := home.parts.Guard
+	who, err := g.Member(principal.Name(personOf(user)))
 	if err != nil { // the configuration does not name them any more
 		return Caller{}, errSession
 	}
 	if now := time.Now(); now.Sub(row.UsedAt) >= usePeriod {
 		at := now.UTC().Truncate(time.Microsecond)
-		_ = s.g.Store.Write(ctx, func(tx Tx) error { return tx.UseBrowserSession(row.ID, at, from) }) // it only says what happened
+		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseBrowserSession(row.ID, at, from) }) // it only says what happened
 	}
-	return Caller{Principal: who, Asker: row.Asker, Session: row.ID, SignedInAt: row.SignedInAt, Scopes: Scopes}, nil
+	who.Groups = row.Groups
+	asker := askerIn(row, user)
+	return Caller{Principal: who, Asker: asker, Invited: asker != row.Asker, Session: row.ID, SignedInAt: row.SignedInAt, Scopes: Scopes, home: home}, nil
 }
 
 // End ends the session of a secret, where there is one.
@@ -279,28 +304,32 @@ func (s SignIns) End(ctx context.Context, secret string) error {
 	if err != nil {
 		return err
 	}
-	return s.g.endBrowser(ctx, personOf(user), row.ID)
+	home, err := s.home.of(ctx, row.Tenant)
+	if err != nil {
+		return err
+	}
+	return home.parts.Guard.endBrowser(ctx, personOf(user), row.ID)
 }
 
 var errSession = plugin.Errorf(plugin.CodeUnauthenticated, "no one is signed in; sign in at /auth/sign-in")
 
 // find returns the session of a secret that is in force, with its user.
 func (s SignIns) find(ctx context.Context, secret string) (*browserRow, *userRow, error) {
-	if len(secret) == 0 || len(secret) > maxBrowserInput {
+	if len(secret) != browserSecret || strings.Trim(secret, alphabet) != "" { // it cannot be one
 		return nil, nil, errSession
 	}
-	row, err := s.g.Store.BrowserSession(ctx, hashToken(secret))
+	row, err := s.g.Store.BrowserSession(everywhere(ctx), hashToken(secret))
 	if err != nil {
 		return nil, nil, err
 	}
-	if row == nil || row.Tenant != s.g.Tenant || !s.alive(row, time.Now()) {
+	if row == nil || !s.alive(row, time.Now()) {
 		return nil, nil, errSession
 	}
-	user, err := s.g.Store.User(ctx, row.User)
+	user, err := s.g.Store.User(everywhere(ctx), row.User)
 	if err != nil {
 		return nil, nil, err
 	}
-	if user == nil || user.Tenant != s.g.Tenant || !user.DisabledAt.IsZero() {
+	if user == nil || user.Tenant != row.Tenant || !user.DisabledAt.IsZero() {
 		return nil, nil, errSession
 	}
 	return row, user, nil
@@ -310,4 +339,55 @@ func (s SignIns) find(ctx context.Context, secret string) (*browserRow, *userRow
 func (s SignIns) None(ctx context.Context) (bool, error) {
 	users, err := s.g.Store.Users(ctx, s.g.Tenant)
 	return len(users) == 0, err
+}
+
+// signInEvidence is what the ledger keeps of a session that begins.
+func signInEvidence(row *browserRow) map[string]any {
+	body := map[string]any{"identity": row.Asker, "user": row.User}
+	if len(row.Groups) > 0 {
+		body["groups"] = row.Groups
+	}
+	return body
+}
+
+// askerIn returns the identity that is signed in, and with it who else has seen the secret
+// by which it became the user's.
+func askerIn(row *browserRow, user *userRow) string {
+	for _, id := range user.Identities {
+		if id.Asker == row.Asker {
+			return approval.Entrusted(id.Asker, id.Seen)
+		}
+	}
+	return row.Asker
+}
+
+// Own has the user of a session say that the account with which they are signed in is
+// theirs alone. Who invited them is a second person beside it from then on. It takes a recent
+// sign-in, and is on the record. Errors: unauthenticated, sign_in_required.
+func (s SignIns) Own(ctx context.Context, secret string) error {
+	row, user, err := s.find(ctx, secret)
+	if err != nil {
+		return err
+	}
+	c := &Caller{Principal: personOf(user), Session: row.ID, SignedInAt: row.SignedInAt}
+	if err := s.g.recent(ctx, c, use{plugin.EntryUserRefused, user.ID, "own", ""}); err != nil {
+		return err
+	}
+	return s.g.Store.Write(ctx, func(tx Tx) error {
+		now, err := tx.User(ctx, user.ID)
+		if err != nil || now == nil {
+			return orElse(err, errSession)
+		}
+		for i := range now.Identities {
+			if id := &now.Identities[i]; id.Asker == row.Asker && id.UnlinkedAt.IsZero() && id.Seen != "" {
+				by := id.Seen
+				id.Seen = ""
+				if err := tx.PutUser(*now); err != nil {
+					return err
+				}
+				return s.g.noteUser(tx, personOf(now), plugin.EntryUserLinked, now, map[string]any{"identity": row.Asker, "own": true, "invited_by": by})
+			}
+		}
+		return nil
+	})
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -15,6 +16,18 @@ type CallShown struct {
 	Effects  []EffectRow
 	Approval *ApprovalRow // nil where none was asked for
 	Entries  []plugin.Entry
+}
+
+// Enforcement returns what held the call to its decision, as its last entry has it; "" where
+// it has not run.
+func (s *CallShown) Enforcement() plugin.Enforcement {
+	for _, e := range slices.Backward(s.Entries) {
+		var rec plugin.CallRecord
+		if json.Unmarshal(e.Body, &rec) == nil && rec.Enforcement != "" {
+			return rec.Enforcement
+		}
+	}
+	return ""
 }
 
 // Show returns the call that an id means, which may be cut short, with what is kept of it.

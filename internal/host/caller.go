@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"slices"
@@ -18,13 +19,26 @@ type Caller struct {
 	Scopes     []string // of [Scopes]
 	Operations []string // what they may call, as plugin/operation or plugin/*; all if empty
 
+	Expires time.Time // of a token that a provider signed
+
 	Owns bool   // they are the user of the operating system that runs the host, on its owner's socket
 	By   string // the owner, where they act on behalf of the principal
 
 	Session    string    // the id of the session of their browser, where that is how they come
-	SignedInAt time.Time // when they last proved who they are there
+	SignedInAt time.Time // when they last proved who they are there; zero if that is not known
+	Invited    bool      // the one who invited them has seen the secret by which the account became theirs
 
 	hash string // of the secret that they presented
+	home *Host  // of their tenant
+}
+
+// Tenant returns the name of the tenant that the credential of the caller is of, "" for who
+// has none, who is of the site's own.
+func (c *Caller) Tenant() string {
+	if c.home == nil {
+		return ""
+	}
+	return c.home.parts.Guard.Tenant
 }
 
 // Owner returns the owner of the host, as the user of the operating system that runs this
@@ -51,13 +65,14 @@ func (h *Host) OnBehalf(as string) (Caller, error) {
 const (
 	ScopeRead      = "read"      // look
 	ScopeRun       = "run"       // call operations, and end calls
+	ScopeDecide    = "decide"    // ask before a tool of one's own runs, and say how it ended
 	ScopeApprove   = "approve"   // decide about approvals
 	ScopeConfigure = "configure" // change what the host has
 	ScopeAdmin     = "admin"     // all of these
 )
 
 // Scopes are all scopes, the narrowest first.
-var Scopes = []string{ScopeRead, ScopeRun, ScopeApprove, ScopeConfigure, ScopeAdmin}
+var Scopes = []string{ScopeRead, ScopeRun, ScopeDecide, ScopeApprove, ScopeConfigure, ScopeAdmin}
 
 // Has reports whether a caller has a scope.
 func (c Caller) Has(scope string) bool {
@@ -90,5 +105,11 @@ func (g *Guard) covered(ctx context.Context, c *Caller, scope, action, ref, name
 		return nil
 	}
 	why := plugin.Errorf(plugin.CodePolicyDenied, "token %s is not for %.200s; create one that is, with --scope %s and --operation", c.Token, ref, scope)
-	return g.refuse(ctx, c.Principal, use{kind: plugin.EntryTokenRefused, subject: c.Token, action: action}, why, plugin.Decision{})
+	if c.Token == "" {
+		why = plugin.Errorf(plugin.CodePolicyDenied, "what mortise.yaml has of this caller under server.machines is not for %.200s: it lacks the scope %s, or the operation", ref, scope)
+	}
+	return g.refuse(ctx, c.Principal, use{kind: plugin.EntryTokenRefused, subject: c.proof(), action: action}, why, plugin.Decision{})
 }
+
+// proof names what a caller was authenticated by, for the record.
+func (c Caller) proof() string { return cmp.Or(c.Token, c.Asker) }

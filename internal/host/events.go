@@ -99,11 +99,11 @@ func (e Events) Open(ctx context.Context, q EventQuery) (s *EventStream, lost bo
 	s = &EventStream{events: e, types: q.Types}
 	s.heads = s.wants(EventLedger, EventLedgerHead)
 	if len(q.Types) > 0 && s.heads {
-		if err := e.api.Admin().mayReadLedger(ctx); err != nil {
+		if err := e.api.Admin().mayReadHeads(ctx); err != nil {
 			return nil, false, err
 		}
 	} else {
-		s.heads = s.heads && e.api.kept().all(LedgerPlugin)
+		s.heads = s.heads && !e.api.host.parts.Guard.Divided && e.api.kept().all(LedgerPlugin)
 	}
 	var after tail.Position
 	if q.After != "" {

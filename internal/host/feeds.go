@@ -136,6 +136,9 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if err := f.mayRunLater(ctx, t, call); err != nil {
 		return Feed{}, err
 	}
+	if err := f.g.recent(ctx, f.caller, use{kind: plugin.EntryFeedRefused, subject: t.Name(), action: "create"}); err != nil {
+		return Feed{}, err
+	}
 	if n.Spec == "" {
 		n.Spec = "every 1h"
 	}
@@ -342,6 +345,9 @@ func (f Feeds) Run(ctx context.Context, id string) (plugin.Result, error) {
 func (f Feeds) change(ctx context.Context, id, what string, kind plugin.EntryKind,
 	do func(ctx context.Context, tenant, id string, also schedule.Also) (schedule.Schedule, error)) (Feed, error) {
 	if _, err := f.get(ctx, id, what); err != nil {
+		return Feed{}, err
+	}
+	if err := f.g.recent(ctx, f.caller, use{kind: plugin.EntryFeedRefused, subject: id, action: what}); err != nil {
 		return Feed{}, err
 	}
 	s, err := do(ctx, f.g.Tenant, id, f.noting(kind))

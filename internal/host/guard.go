@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	json2 "github.com/go-json-experiment/json"
@@ -36,14 +37,40 @@ const (
 type Guard struct {
 	Tenant string
 	Owner  string         // the principal that the configuration acts for
-	Names  []string       // of all principals that the configuration knows
+	Names  []string       // of all principals that the configuration knows; see [Guard.Adopt]
 	Self   string         // the principal that the user of this process is; see [Guard.AtTerminal]
 	Policy *policy.Engine // of the host; it may be set after the guard was made
 	Store  Store
 
+	// Divided is true for a tenant beside the site's own: what is the site's is not there
+	// for anyone of it.
+	Divided bool
+
 	OwnApproval bool // the owner may agree to what they asked for, at a terminal
 
-	SignInAge time.Duration // of what takes a recent sign-in; [SignInAge] if 0
+	SignInAge time.Duration // of what takes a recent sign-in; [SignInAge] if 0; likewise
+
+	adopted atomic.Pointer[adopted]
+}
+
+// adopted is what came in the place of fields of a guard that is in use.
+type adopted struct {
+	names     []string
+	signInAge time.Duration
+}
+
+// Adopt puts other values in the place of Names and SignInAge, which no one may write while
+// the guard is in use.
+func (g *Guard) Adopt(names []string, signInAge time.Duration) {
+	g.adopted.Store(&adopted{names, signInAge})
+}
+
+// now returns what is in the place of Names and SignInAge.
+func (g *Guard) now() adopted {
+	if a := g.adopted.Load(); a != nil {
+		return *a
+	}
+	return adopted{g.Names, g.SignInAge}
 }
 
 // call is who asks, in a host's own words.
@@ -59,20 +86,38 @@ func (g *Guard) administers(by plugin.Principal) bool {
 
 // Known reports whether the configuration names a principal of a tenant.
 func (g *Guard) Known(tenant string, who plugin.Principal) bool {
-	return tenant == g.Tenant && slices.ContainsFunc(g.Names, func(name string) bool { return principal.Name(principal.Parse(name)) == principal.Name(who) })
+	return tenant == g.Tenant && slices.ContainsFunc(g.now().names, func(name string) bool { return principal.Name(principal.Parse(name)) == principal.Name(who) })
 }
 
 // Member returns a principal that the configuration names.
-func (g *Guard) Member(name string) (plugin.Principal, error) { return memberOf(g.Names, name) }
+func (g *Guard) Member(name string) (plugin.Principal, error) { return memberOf(g.now().names, name) }
 
 // right is what policy says of the use of a part of the host.
 func (g *Guard) right(target string, by plugin.Principal) plugin.Decision {
+	if d, site := g.ofSite(target); site {
+		return d
+	}
 	return g.Policy.May(policy.Configure, g.part(target), g.call(by))
+}
+
+// siteParts are the parts of a host that are of the site as a whole. The owner of the
+// site's own tenant has them, and no one of another.
+var siteParts = []string{BackupPlugin, MetricsPlugin, RecoveryPlugin, TenantsPlugin}
+
+// ofSite denies a part of the site to who is of another tenant.
+func (g *Guard) ofSite(target string) (d plugin.Decision, site bool) {
+	if !g.Divided || !slices.Contains(siteParts, target) {
+		return d, false
+	}
+	return plugin.Decision{Verdict: plugin.Deny, Reasons: []string{target + " is the site's, and not of a tenant"}}, true
 }
 
 // authorise returns nil where policy lets a principal configure target. Otherwise
 // it records the refusal and returns it.
 func (g *Guard) authorise(ctx context.Context, by plugin.Principal, target *plugin.Target, u use) error {
+	if d, site := g.ofSite(target.Manifest.Name); site {
+		return g.require(ctx, by, u, d)
+	}
 	return g.require(ctx, by, u, g.Policy.May(policy.Configure, target, g.call(by)))
 }
 

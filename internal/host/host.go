@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/core/quota"
 	"github.com/mortise-dev/mortise/internal/core/tail"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/sessionhost"
@@ -50,9 +51,10 @@ type Parts struct {
 	Ledger       *ledger.Ledger
 	Tail         *tail.Tail
 	Approvals    *approval.Service
+	Quotas       *quota.Quotas
 	SessionHosts sessionhost.Launch
 
-	ModelConfig config.Models
+	ModelConfig func() config.Models // as it is now
 
 	ModelTools bool                                                           // the router offers what asks for a model
 	Policies   func(from Reader) (*policy.Engine, error)                      // the engine of what a store would then have
@@ -63,7 +65,15 @@ type Parts struct {
 	CatchUp    func(ctx context.Context) error                                // takes up what other processes changed
 	Tell       func()                                                         // says behind which walls plugins run that another process starts
 	Offer      func(ctx context.Context, ask agent.Ask) ([]agent.Tool, error) // what an agent's model may use
-	Post       func(ctx context.Context, tenant, agent string) (bool, error)  // the first event that waits for a webhook
+
+	Site string // the name of the site's own tenant
+
+	// Of returns the host of another tenant that is served, and Served their names. They are
+	// nil where there are none.
+	Of     func(ctx context.Context, tenant string) (*Host, error)
+	Served func(ctx context.Context) ([]string, error)
+
+	Post func(ctx context.Context, tenant, agent string) (bool, error) // the first event that waits for a webhook
 }
 
 // A Host is what surfaces ask of one host.
@@ -85,8 +95,35 @@ func (h *Host) Approvers() *Approvers { return h.parts.Approvers }
 // As returns the API of the host for a principal whom the user of this process acts for.
 func (h *Host) As(by plugin.Principal) API { return API{host: h, by: by} }
 
-// For returns the API of the host for a caller who was authenticated.
-func (h *Host) For(c Caller) API { return API{host: h, by: c.Principal, caller: &c} }
+// For returns the API of the host for a caller who was authenticated: of the host of their
+// tenant, which their credential alone says.
+func (h *Host) For(c Caller) API {
+	if c.home != nil {
+		h = c.home
+	}
+	return API{host: h, by: c.Principal, caller: &c}
+}
+
+// of returns the host of a tenant: unauthenticated where it is not served.
+func (h *Host) of(ctx context.Context, tenant string) (*Host, error) {
+	switch {
+	case tenant == h.parts.Guard.Tenant:
+		return h, nil
+	case h.parts.Of == nil:
+		return nil, ErrToken
+	}
+	return h.parts.Of(ctx, tenant)
+}
+
+// served returns the names of all tenants, the own one first.
+func (h *Host) served(ctx context.Context) ([]string, error) {
+	names := []string{h.parts.Guard.Tenant}
+	if h.parts.Served == nil {
+		return names, nil
+	}
+	others, err := h.parts.Served(ctx)
+	return append(names, others...), err
+}
 
 // Reading returns what is kept in a store that is open for reading, for the
 // administrator: who owns the data directory and acts under no other name. It has
@@ -156,11 +193,14 @@ func (a API) Sessions() Sessions {
 	if !a.host.admin {
 		engine = engine.As(principal.Name(a.by))
 	}
-	return Sessions{a.kept(), a.conversing(), engine, a.host.parts.SessionHosts}
+	return Sessions{a.kept(), a.conversing(), engine, a.host.parts.SessionHosts, a.caller}
 }
 
 // Calls returns the calls.
 func (a API) Calls() Calls { return Calls{a.kept(), a.host.parts.Approvers, a.host, a.caller} }
+
+// Approvers returns who may decide about approvals.
+func (a API) Approvers() *Approvers { return a.host.parts.Approvers }
 
 // Approvals returns the approvals.
 func (a API) Approvals() Approvals {
@@ -180,7 +220,7 @@ func (a API) References() References { return References{a.kept(), a.host.parts.
 
 // Identities returns the identity links.
 func (a API) Identities() Identities {
-	return Identities{g: a.host.parts.Guard, by: a.by, caller: a.caller}
+	return Identities{g: a.host.parts.Guard, by: a.by, caller: a.caller, asker: a.asker}
 }
 
 // Tokens returns the API tokens.
@@ -212,5 +252,13 @@ func (a API) Adapters() Adapters {
 	return Adapters{a.host.parts.Guard, a.by, a.caller, a.asker, a.host.parts.Deliver}
 }
 
+// Quotas returns what the principal used of what they may.
+func (a API) Quotas(ctx context.Context) ([]QuotaUse, error) {
+	return a.host.parts.Quotas.Uses(ctx, a.Tenant(), a.by)
+}
+
+// A QuotaUse is what was used of one bound.
+type QuotaUse = quota.Use
+
 // Admin returns what the administrator does.
-func (a API) Admin() Admin { return Admin{a.kept(), a.host.parts.Home} }
+func (a API) Admin() Admin { return Admin{a.kept(), a.host.parts.Home, a.caller} }

@@ -41,6 +41,7 @@ type Identities struct {
 	g       *Guard
 	by      plugin.Principal
 	caller  *Caller
+	asker   func() string
 	adapter string
 }
 
@@ -81,7 +82,7 @@ func (i Identities) Link(ctx context.Context, provider, externalID, to string, s
 	case who.Type == "agent":
 		return Identity{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is an agent; link a user of another system to a user or a service", to)
 	case !i.g.Known(i.g.Tenant, who):
-		return Identity{}, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", to, strings.Join(i.g.Names, ", "))
+		return Identity{}, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", to, strings.Join(i.g.now().names, ", "))
 	case i.g.administers(who) && !i.g.administers(i.by):
 		why := plugin.Errorf(plugin.CodePolicyDenied, "%s may not link users of other systems to the administrator", principal.Name(i.by))
 		return Identity{}, i.g.refuse(ctx, i.by, use{kind: plugin.EntryIdentityRefused, subject: subjectOf(provider, externalID), action: "link"}, why, plugin.Decision{})
@@ -92,7 +93,7 @@ func (i Identities) Link(ctx context.Context, provider, externalID, to string, s
 	}
 	row := identityRow{
 		Tenant: i.g.Tenant, Provider: provider, ExternalID: externalID, PrincipalType: who.Type, PrincipalID: who.ID,
-		Scopes: scopes, Adapter: i.adapter, By: principal.Name(i.by), At: time.Now().UTC().Truncate(time.Microsecond),
+		Scopes: scopes, Adapter: i.adapter, By: principal.Name(i.by), Asker: i.asker(), At: time.Now().UTC().Truncate(time.Microsecond),
 	}
 	err := i.g.Store.Write(ctx, func(tx Tx) error {
 		was, err := tx.Identity(ctx, row.Tenant, provider, externalID)

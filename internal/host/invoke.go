@@ -16,8 +16,10 @@ type Kernel interface {
 	Call(ctx context.Context, call plugin.Call) (plugin.Result, error)
 	Await(ctx context.Context, tenant, id string) (plugin.Result, error)
 	Advance(ctx context.Context, tenant, id string) error
+	Changed(id string) (changed <-chan struct{}, leave func())
 	Cancel(ctx context.Context, tenant, id, by, reason string) (ledger.State, error)
 	Settle(ctx context.Context, tenant, id string, s Settlement) (plugin.Result, error)
+	Report(ctx context.Context, tenant, id string, r Report) (*CallRow, error)
 	Reconcile(ctx context.Context, tenant, id string) error
 }
 
@@ -44,6 +46,7 @@ type Invocation struct {
 	Timeout  time.Duration
 	Labels   []string
 	NoWait   bool
+	NoWake   bool // with NoWait: it is waited for at once with [Calls.Wait], which resumes it
 	Patience time.Duration
 	Dry      string // DryAll or DryReads makes it a dry run
 
@@ -114,7 +117,7 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 	call := plugin.Call{
 		Tenant: a.Tenant(), Principal: a.by, By: a.onBehalf(), Asker: a.asker(), Origin: in.Origin, Session: in.Session, Operation: in.Operation,
 		Input: input, Overlay: overlay, Files: files, Key: in.Key, Fresh: in.Fresh, Timeout: in.Timeout,
-		Labels: plugin.Labels(nil, in.Labels), NoWait: in.NoWait, Patience: in.Patience,
+		Labels: plugin.Labels(nil, in.Labels), NoWait: in.NoWait, NoWake: in.NoWake, Patience: in.Patience,
 	}
 	if in.Dry != "" {
 		call.Dry = &plugin.DryRecorder{Reads: in.Dry == DryReads}

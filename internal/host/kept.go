@@ -35,6 +35,9 @@ func (k kept) unbounded() bool { return k.admin || k.g.administers(k.by) }
 // all reports whether a right to everything of a sort is given, without recording
 // anything: lists leave out what is not shown.
 func (k kept) all(target string) bool {
+	if d, site := k.g.ofSite(target); site {
+		return d.Verdict == plugin.Allow
+	}
 	return k.unbounded() || k.g.right(target, k.by).Verdict == plugin.Allow
 }
 
@@ -49,7 +52,7 @@ func (k kept) hide(ctx context.Context, target string, u use, missing *plugin.Er
 
 // allow refuses what takes a right to a part of the host as a whole.
 func (k kept) allow(ctx context.Context, target string, u use) error {
-	if k.unbounded() {
+	if _, site := k.g.ofSite(target); k.unbounded() && !site {
 		return nil
 	}
 	return k.g.authorise(ctx, k.by, k.g.part(target), u)

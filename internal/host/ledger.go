@@ -29,14 +29,27 @@ func (l Ledger) List(ctx context.Context, q EntryQuery) (entries []plugin.Entry,
 		return nil, 0, err
 	}
 	st := l.admin.g.Store
+	ctx, q.Tenant = l.within(ctx, q.Tenant)
 	if entries, err = ledger.List(ctx, st, q); err != nil {
 		return nil, 0, err
 	}
 	if q.After == 0 { // they come newest first
 		slices.Reverse(entries)
 	}
+	if l.admin.g.Divided {
+		return entries, 1, nil // how the site keeps them is not a tenant's to know
+	}
 	all, err := st.Chains(ctx)
 	return entries, len(all), err
+}
+
+// within returns which entries there are to read: those of the tenant alone, or of all for
+// the site, which has one record.
+func (l Ledger) within(ctx context.Context, asked string) (context.Context, string) {
+	if l.admin.g.Divided {
+		return ctx, l.admin.g.Tenant
+	}
+	return everywhere(ctx), asked
 }
 
 // A Head is the newest entry of a chain.
@@ -48,7 +61,7 @@ type Head struct {
 
 // Heads returns the newest entry of each chain.
 func (l Ledger) Heads(ctx context.Context) ([]Head, error) {
-	if err := l.admin.mayReadLedger(ctx); err != nil {
+	if err := l.admin.mayReadHeads(ctx); err != nil {
 		return nil, err
 	}
 	rows, err := l.admin.g.Store.Chains(ctx)
@@ -66,15 +79,16 @@ func (l Ledger) Find(ctx context.Context, given string) ([]plugin.Entry, error) 
 		return nil, err
 	}
 	st := l.admin.g.Store
-	return byID("entry", given, func(id string) ([]plugin.Entry, error) { return entriesAt(ctx, st, id) }, among(func() ([]string, error) {
-		entries, err := ledger.List(ctx, st, ledger.Filter{Limit: lookBack})
+	ctx, tenant := l.within(ctx, "")
+	return byID("entry", given, func(id string) ([]plugin.Entry, error) { return entriesAt(ctx, st, tenant, id) }, among(func() ([]string, error) {
+		entries, err := ledger.List(ctx, st, ledger.Filter{Tenant: tenant, Limit: lookBack})
 		calls := slices.DeleteFunc(entries, func(e plugin.Entry) bool { return !strings.HasPrefix(string(e.Kind), "call.") })
 		return idsOf(calls, func(e plugin.Entry) string { return e.Subject }), err
 	}))
 }
 
 // entriesAt returns the entries that an id, a number or CHAIN/NUMBER means.
-func entriesAt(ctx context.Context, st Reader, id string) ([]plugin.Entry, error) {
+func entriesAt(ctx context.Context, st Reader, tenant, id string) ([]plugin.Entry, error) {
 	chain, seq, placed := strings.Cut(id, "/")
 	number := id
 	if placed {
@@ -82,9 +96,9 @@ func entriesAt(ctx context.Context, st Reader, id string) ([]plugin.Entry, error
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
-		return ledger.Show(ctx, st, "", id)
+		return ledger.Show(ctx, st, tenant, id)
 	}
-	found, err := ledger.Show(ctx, st, "", strconv.FormatInt(n, 10))
+	found, err := ledger.Show(ctx, st, tenant, strconv.FormatInt(n, 10))
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 type Models struct {
 	kept
 	engine *llm.Dispatcher // nil where none is configured
-	config config.Models
+	config func() config.Models
 }
 
 // A ModelState is a configured model and whether it can be asked.
@@ -45,7 +45,7 @@ type ModelStates struct {
 
 // List returns the models of the configuration, light before heavy.
 func (m Models) List(ctx context.Context) (ModelStates, error) {
-	c := m.config
+	c := m.config()
 	s := ModelStates{Models: []ModelState{}, Budget: c.Budget, Allow: c.Allow}
 	for tier, models := range [][]config.Model{c.Light, c.Heavy} {
 		for i := range models {

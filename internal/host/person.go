@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
@@ -83,6 +84,17 @@ func (g *Guard) AtTerminal(ctx context.Context, as string) (plugin.Principal, er
 	return g.Member(cmp.Or(as, g.Owner))
 }
 
+// AtTenant returns who acts at the command line for another tenant: the owner of the site
+// alone.
+func (g *Guard) AtTenant(ctx context.Context, tenant string) (plugin.Principal, error) {
+	who, err := g.AtTerminal(ctx, "")
+	if err == nil && !g.administers(who) {
+		why := plugin.Errorf(plugin.CodePolicyDenied, "%s may not act for tenant %.63s: --tenant is the site's owner's", principal.Name(who), tenant)
+		err = g.refuse(ctx, who, use{plugin.EntryTenantRefused, tenant, "act", ""}, why, plugin.Decision{})
+	}
+	return who, err
+}
+
 // onBehalf returns the principal who acts on behalf of another, ""
 // where they act for themselves.
 func (a API) onBehalf() string {
@@ -98,7 +110,7 @@ func (a API) onBehalf() string {
 
 // recent refuses, on the record, a caller in a browser who signed in too long ago.
 func (g *Guard) recent(ctx context.Context, c *Caller, u use) error {
-	age := g.SignInAge
+	age := g.now().signInAge
 	if age == 0 {
 		age = SignInAge
 	}
@@ -107,4 +119,24 @@ func (g *Guard) recent(ctx context.Context, c *Caller, u use) error {
 	}
 	why := plugin.Errorf(plugin.CodeSignInRequired, "this takes a sign-in of the last %s; sign in again at /auth/sign-in?prompt=login&next=PATH", age)
 	return g.refuse(ctx, c.Principal, u, why, plugin.Decision{})
+}
+
+// RightsNow returns the owner with those of its scopes that it still has, and
+// the zero Principal if the configuration no longer names it.
+func (g *Guard) RightsNow(_ context.Context, tenant string, owner plugin.Principal) plugin.Principal {
+	if !g.Known(tenant, owner) {
+		return plugin.Principal{}
+	}
+	now, err := g.Member(principal.Name(owner))
+	if err != nil {
+		return plugin.Principal{}
+	}
+	switch {
+	case slices.Contains(now.Scopes, "*"):
+	case slices.Contains(owner.Scopes, "*"):
+		owner.Scopes = now.Scopes
+	default:
+		owner.Scopes = slices.DeleteFunc(slices.Clone(owner.Scopes), func(scope string) bool { return !slices.Contains(now.Scopes, scope) })
+	}
+	return owner
 }

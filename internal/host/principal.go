@@ -19,6 +19,11 @@ func Names(c config.Config) []string {
 			others = append(others, members...)
 		}
 	}
+	for _, m := range c.Server.Machines {
+		for _, rule := range m.Allow {
+			others = append(others, rule.Principal)
+		}
+	}
 	slices.Sort(others)
 	others = slices.DeleteFunc(slices.Compact(others), func(name string) bool { return name == c.Principal })
 	return append([]string{c.Principal}, others...)

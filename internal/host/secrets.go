@@ -175,20 +175,31 @@ func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (secretN
 		n.Subject = secret.Subject(principal.Parse(p.User))
 	}
 	if n.Scope == secret.User && n.Subject == secret.Subject(s.by) {
-		return n, nil
+		return n, s.recent(ctx, what, p.Name)
 	}
 	if err := s.may(ctx, what, p.Name); err != nil {
 		return n, err
 	}
 	if p.User != "" && !s.g.Known(s.g.Tenant, principal.Parse(p.User)) {
-		return n, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", p.User, strings.Join(s.g.Names, ", "))
+		return n, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", p.User, strings.Join(s.g.now().names, ", "))
 	}
 	return n, nil
 }
 
 func (s Secrets) evidence() secret.By { return secret.By{Principal: principal.Name(s.by)} }
 
-// may refuses an unauthorized principal and records the refusal.
+// may refuses an unauthorized principal, and an old sign-in, and records the refusal.
 func (s Secrets) may(ctx context.Context, what, name string) error {
-	return s.g.authorise(ctx, s.by, s.g.part(SecretsPlugin), use{plugin.EntrySecretRefused, name[:min(len(name), secret.MaxName)], what, what + " secrets of others"})
+	if err := s.g.authorise(ctx, s.by, s.g.part(SecretsPlugin), s.use(what, name)); err != nil {
+		return err
+	}
+	return s.recent(ctx, what, name)
+}
+
+func (s Secrets) recent(ctx context.Context, what, name string) error {
+	return s.g.recent(ctx, s.plugins.caller, s.use(what, name))
+}
+
+func (s Secrets) use(what, name string) use {
+	return use{plugin.EntrySecretRefused, name[:min(len(name), secret.MaxName)], what, what + " secrets of others"}
 }

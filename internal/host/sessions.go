@@ -18,6 +18,7 @@ type Sessions struct {
 	ends   conversing
 	engine *session.Sessions
 	hosts  sessionhost.Launch
+	caller *Caller
 }
 
 // What sessions are, and what is registered in them.
@@ -54,11 +55,12 @@ func Lineage(all []Artifact, id string) (ancestors, descendants []Artifact) {
 }
 
 // For returns the session that a call belongs to: the one of an id, which is open, or,
-// where the id is empty, a new one if the operation needs one and policy does not forbid
-// the call from the start. Else it is none.
+// where the id is empty, a new one if the operation needs one, and neither policy nor
+// the caller's token forbids the call from the start. Else it is none.
 func (m Sessions) For(ctx context.Context, t *plugin.Target, id string) (Session, error) {
 	if id == "" {
-		if t == nil || !t.Manifest.Contract.Investigates || m.g.Policy.Decide(t, m.g.call(m.by)).Verdict == plugin.Deny {
+		if t == nil || !t.Manifest.Contract.Investigates || m.g.Policy.Decide(t, m.g.call(m.by)).Verdict == plugin.Deny ||
+			m.caller != nil && !(m.caller.Has(ScopeRun) && m.caller.Covers(t.Name())) {
 			return Session{}, nil // where it may not be called, the call says so
 		}
 		return m.Create(ctx, NewSession{Name: t.Manifest.Name}) // its pillar is the analyst's to choose

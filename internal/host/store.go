@@ -31,6 +31,7 @@ type (
 	tickOutcome     = store.TickOutcome
 	tokenRow        = store.TokenRow
 	userRow         = store.UserRow
+	tenantRow       = store.TenantRow
 	userIdentity    = store.UserIdentity
 	browserRow      = store.BrowserSessionRow
 )
@@ -70,5 +71,15 @@ func replaceAnchors(ctx context.Context, st Store, home string) error {
 
 // expect is [store.Expect], and expectNothing [store.ExpectNothing].
 var expect, expectNothing = store.Expect, store.ExpectNothing
+
+// everywhere is [store.Everywhere], for what is looked up before it is known whose it is, and
+// what is the site's.
+var everywhere = store.Everywhere
+
+// Everywhere returns a context for what is due in any tenant.
+func Everywhere(ctx context.Context) context.Context { return everywhere(ctx) }
+
+// A TenantRow is a tenant as it is kept.
+type TenantRow = store.TenantRow
 
 const scheduleActive = store.ScheduleActive

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/big"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -112,7 +111,7 @@ func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 		return Token{}, "", err
 	}
 	if !t.g.Known(t.g.Tenant, who) {
-		return Token{}, "", plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", n.For, strings.Join(t.g.Names, ", "))
+		return Token{}, "", plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", n.For, strings.Join(t.g.now().names, ", "))
 	}
 	if t.g.administers(who) && !t.g.administers(t.by) {
 		why := plugin.Errorf(plugin.CodePolicyDenied, "%s may not create a token for the administrator", principal.Name(t.by))
@@ -162,19 +161,19 @@ func (t Tokens) within(ctx context.Context, n *NewToken) (end time.Time, err err
 		return end, t.more(ctx)
 	}
 	if c.Token == "" {
-		return end, nil
+		return c.Expires, nil
 	}
 	row, err := t.g.Store.Token(ctx, c.Token)
 	if err != nil || row == nil {
-		return end, orElse(err, errToken)
+		return end, orElse(err, ErrToken)
 	}
 	return row.ExpiresAt, nil
 }
 
 // more refuses to make a token that has more than the one that asks.
 func (t Tokens) more(ctx context.Context) error {
-	why := plugin.Errorf(plugin.CodePolicyDenied, "token %s cannot make one that has more than itself", t.caller.Token)
-	return t.g.refuse(ctx, t.by, use{plugin.EntryTokenRefused, t.caller.Token, "create", ""}, why, plugin.Decision{})
+	why := plugin.Errorf(plugin.CodePolicyDenied, "token %s cannot make one that has more than itself", t.caller.proof())
+	return t.g.refuse(ctx, t.by, use{plugin.EntryTokenRefused, t.caller.proof(), "create", ""}, why, plugin.Decision{})
 }
 
 // inForce refuses a caller whose token was revoked or rotated since it was presented: a
@@ -188,7 +187,7 @@ func (t Tokens) inForce(ctx context.Context, tx Tx) error {
 		return err
 	}
 	if row == nil || row.Hash != t.caller.hash || !row.RevokedAt.IsZero() {
-		return errToken
+		return ErrToken
 	}
 	return nil
 }
@@ -206,7 +205,7 @@ func (t Tokens) Rotate(ctx context.Context) (Token, string, error) {
 	var secret string
 	err := t.change(ctx, t.caller.Token, "rotate", plugin.EntryTokenRotated, func(r *tokenRow) error {
 		if r.Hash != t.caller.hash || !r.RevokedAt.IsZero() {
-			return errToken // another rotated or revoked it since this request was authenticated
+			return ErrToken // another rotated or revoked it since this request was authenticated
 		}
 		r.Asker = userAsker(holderOf(r))
 		secret = newSecret(r)
@@ -288,7 +287,7 @@ func tokenEvidence(row *tokenRow) map[string]any {
 }
 
 // userAsker is the identity of a principal who presents a secret that they alone have seen.
-func userAsker(who plugin.Principal) string { return "user:" + url.PathEscape(who.Member()) }
+func userAsker(who plugin.Principal) string { return approval.Principal(who.Member()) }
 
 func ordered(texts []string) []string {
 	return append([]string{}, slices.Compact(slices.Sorted(slices.Values(texts)))...)
@@ -314,6 +313,22 @@ func CheckScopes(scopes []string) error {
 	return nil
 }
 
+// CheckReach refuses scopes and operations that no token can have.
+func CheckReach(scopes, operations []string) error {
+	if err := CheckScopes(scopes); err != nil {
+		return err
+	}
+	if len(operations) > maxOperations {
+		return plugin.Errorf(plugin.CodeLimitExceeded, "%d operations; a token has at most %d", len(operations), maxOperations)
+	}
+	for _, op := range operations {
+		if len(op) > maxOperation || !operationPattern.MatchString(op) {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%.200q is no operation; write plugin/operation or plugin/*", op)
+		}
+	}
+	return nil
+}
+
 // checkToken refuses what no token can be, and completes the row.
 func checkToken(row *tokenRow, life time.Duration) error {
 	if n := utf8.RuneCountInString(row.Name); n == 0 || n > maxTokenName || !utf8.ValidString(row.Name) || strings.ContainsFunc(row.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -322,16 +337,8 @@ func checkToken(row *tokenRow, life time.Duration) error {
 	if len(row.Scopes) == 0 {
 		row.Scopes = []string{ScopeRead}
 	}
-	if err := CheckScopes(row.Scopes); err != nil {
+	if err := CheckReach(row.Scopes, row.Operations); err != nil {
 		return err
-	}
-	if len(row.Operations) > maxOperations {
-		return plugin.Errorf(plugin.CodeLimitExceeded, "%d operations; a token has at most %d", len(row.Operations), maxOperations)
-	}
-	for _, op := range row.Operations {
-		if len(op) > maxOperation || !operationPattern.MatchString(op) {
-			return plugin.Errorf(plugin.CodeInvalidInput, "%.200q is no operation; write plugin/operation or plugin/*", op)
-		}
 	}
 	if life == 0 {
 		life = TokenLife
@@ -342,8 +349,11 @@ func checkToken(row *tokenRow, life time.Duration) error {
 	return nil
 }
 
+// TokenPrefix begins every token of a host.
+const TokenPrefix = "mrt_"
+
 // TokenPattern is what every token matches, for scanners of secrets.
-const TokenPattern = `mrt_[us][0-9A-Za-z]{10}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}`
+const TokenPattern = `mrt_[ush][0-9A-Za-z]{10}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}`
 
 var tokenForm = regexp.MustCompile(`^` + TokenPattern + `$`)
 
@@ -353,6 +363,9 @@ func newSecret(row *tokenRow) string {
 	kind := "u"
 	if row.PrincipalType == "service" {
 		kind = "s"
+	}
+	if len(row.Scopes) == 1 && row.Scopes[0] == ScopeDecide {
+		kind = "h"
 	}
 	text := "mrt_" + kind + row.ID + "_" + randomText(32)
 	text += "_" + checksum(text)

@@ -37,6 +37,7 @@ type User struct {
 	CreatedAt    time.Time      `json:"created_at"`
 	DisabledAt   time.Time      `json:"disabled_at,omitzero"`
 	InvitedUntil time.Time      `json:"invited_until,omitzero"` // an invitation is open
+	Groups       []string       `json:"groups,omitempty"`       // that providers gave where they are signed in with a browser now
 }
 
 // A UserIdentity is one way in which a person is authenticated.
@@ -46,6 +47,7 @@ type UserIdentity struct {
 	Subject    string    `json:"subject,omitempty"`
 	LinkedAt   time.Time `json:"linked_at"`
 	UnlinkedAt time.Time `json:"unlinked_at,omitzero"` // since when it signs no one in; it stays theirs
+	InvitedBy  string    `json:"invited_by,omitempty"` // who has seen the secret that linked it, and is no second person beside it; see [SignIns.Own]
 }
 
 // Users are the people of the host's tenant, for who may configure mortise.users. What is
@@ -73,6 +75,9 @@ func (u Users) List(ctx context.Context) ([]User, error) {
 	for i := range rows {
 		all[i] = userOf(&rows[i])
 	}
+	if err := u.given(ctx, all); err != nil {
+		return nil, err
+	}
 	slices.SortFunc(all, func(a, b User) int { return strings.Compare(a.Principal, b.Principal) })
 	return all, nil
 }
@@ -90,7 +95,22 @@ func (u Users) Show(ctx context.Context, name string) (User, error) {
 	if row == nil {
 		return User{}, missingUser(name)
 	}
-	return userOf(row), nil
+	one := []User{userOf(row)}
+	err = u.given(ctx, one)
+	return one[0], err
+}
+
+// given says which groups their providers gave to users where they are signed in.
+func (u Users) given(ctx context.Context, users []User) error {
+	open, err := u.g.Store.BrowserSessions(ctx, u.g.Tenant)
+	for i := range users {
+		for k := range open {
+			if open[k].User == users[i].ID && (SignIns{g: u.g}).alive(&open[k], time.Now()) {
+				users[i].Groups = ordered(append(users[i].Groups, open[k].Groups...))
+			}
+		}
+	}
+	return err
 }
 
 // Create makes a user for a principal that the configuration names. osUser is a name or
@@ -103,7 +123,7 @@ func (u Users) Create(ctx context.Context, name, osUser string) (User, error) {
 	}
 	who := principal.Parse(name)
 	if !u.g.Known(u.g.Tenant, who) {
-		return User{}, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", name, strings.Join(u.g.Names, ", "))
+		return User{}, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", name, strings.Join(u.g.now().names, ", "))
 	}
 	if who.Type == "agent" {
 		return User{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is an agent, which acts through this host alone; a user is a person or a service", name)
@@ -149,7 +169,7 @@ func (u Users) Disable(ctx context.Context, name string) (User, error) {
 		if u.g.administers(personOf(row)) {
 			return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is the owner, who has the data directory whatever is said here", name)
 		}
-		row.InviteHash, row.InviteExpires = "", time.Time{}
+		row.InviteHash, row.InviteExpires, row.InvitedBy = "", time.Time{}, ""
 		if row.DisabledAt.IsZero() {
 			row.DisabledAt = moment()
 		}
@@ -173,7 +193,7 @@ func (u Users) Invite(ctx context.Context, name string) (User, string, error) {
 		if !row.DisabledAt.IsZero() {
 			return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is disabled; 'mortise users enable %s' comes first", name, name)
 		}
-		row.InviteHash, row.InviteExpires = hashToken(secret), moment().Add(InviteLife)
+		row.InviteHash, row.InviteExpires, row.InvitedBy = hashToken(secret), moment().Add(InviteLife), u.asker()
 		return map[string]any{"until": row.InviteExpires}, nil
 	})
 	if err != nil {
@@ -189,7 +209,7 @@ func (u Users) Unlink(ctx context.Context, name, identity string) (User, error) 
 		for i := range row.Identities {
 			if id := &row.Identities[i]; id.Asker == identity && id.UnlinkedAt.IsZero() {
 				id.UnlinkedAt = moment()
-				row.InviteHash, row.InviteExpires = "", time.Time{}
+				row.InviteHash, row.InviteExpires, row.InvitedBy = "", time.Time{}, ""
 				return map[string]any{"identity": identity}, u.endSessions(ctx, tx, row)
 			}
 		}
@@ -288,7 +308,9 @@ func link(row *userRow, all []userRow, id userIdentity) error {
 	}
 	for i := range row.Identities {
 		if row.Identities[i].Asker == id.Asker {
-			row.Identities[i].UnlinkedAt = time.Time{}
+			if !row.Identities[i].UnlinkedAt.IsZero() {
+				row.Identities[i].UnlinkedAt, row.Identities[i].Seen = time.Time{}, id.Seen
+			}
 			return nil
 		}
 	}
@@ -338,7 +360,7 @@ func userOf(row *userRow) User {
 		ID: row.ID, Principal: principal.Name(personOf(row)), Identities: []UserIdentity{}, By: row.By, CreatedAt: row.CreatedAt, DisabledAt: row.DisabledAt,
 	}
 	for _, id := range row.Identities {
-		v.Identities = append(v.Identities, UserIdentity{Name: id.Asker, Issuer: id.Issuer, Subject: id.Subject, LinkedAt: id.LinkedAt, UnlinkedAt: id.UnlinkedAt})
+		v.Identities = append(v.Identities, UserIdentity{Name: id.Asker, Issuer: id.Issuer, Subject: id.Subject, LinkedAt: id.LinkedAt, UnlinkedAt: id.UnlinkedAt, InvitedBy: id.Seen})
 	}
 	if row.InviteHash != "" && time.Now().Before(row.InviteExpires) {
 		v.InvitedUntil = row.InviteExpires

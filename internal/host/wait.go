@@ -63,6 +63,20 @@ func (c Calls) Wait(ctx context.Context, id string, w Waiting) (plugin.Result, e
 		}
 		w.Between = nil
 	}
+	changed, leave := c.host.parts.Kernel.Changed(id)
+	defer func() { leave() }()
+	pauseFor := func(d time.Duration) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-waiting.Done():
+		case <-changed: // in this process; what other nodes do is found by polling
+			leave()
+			changed, leave = c.host.parts.Kernel.Changed(id)
+		}
+	}
+	var tried CallRow // as it was when it was resumed here last
 	looked := time.Now()
 	for pause := pollFirst; ; pause = min(2*pause, pollLast) {
 		if time.Since(looked) > recoverEvery { // the node that runs it may have died
@@ -87,17 +101,19 @@ func (c Calls) Wait(ctx context.Context, id string, w Waiting) (plugin.Result, e
 			if _, err := c.host.parts.Approvals.Expire(look); err != nil {
 				return standing(row), err
 			}
-			Pause(waiting, pollFirst)
+			pauseFor(pollFirst)
 			continue
 		case due(row):
+			again := tried.State == row.State && tried.Attempt == row.Attempt && tried.UpdatedAt.Equal(row.UpdatedAt)
+			tried = *row
 			// Whatever comes of it, the row tells; but not what keeps it from being tried.
 			if err := c.resume(ctx, row, w.Resumes); plugin.CodeOf(err) == plugin.CodeInternal && ctx.Err() == nil {
 				if now, _ := c.host.parts.Ledger.Call(ctx, row.Tenant, id); now == nil || !now.State.Ended() {
 					return standing(row), err
 				}
 			}
-			if ctx.Err() == nil {
-				Pause(waiting, pause)
+			if ctx.Err() == nil && again { // it did not go on
+				pauseFor(pause)
 			}
 			continue
 		}
@@ -105,7 +121,7 @@ func (c Calls) Wait(ctx context.Context, id string, w Waiting) (plugin.Result, e
 			left()
 		}
 		if w.Between == nil {
-			Pause(waiting, pause)
+			pauseFor(pause)
 			continue
 		}
 		again, err := w.Between(waiting, pause)

@@ -93,7 +93,7 @@ type Broker struct {
 	Roots       *x509.CertPool // who may vouch for the hosts that Egress maps; those that the system trusts where it is nil
 	Version     string         // of the host, as others on the network are told
 	MaxAnswer   int            // bytes of one answer; 4 MiB where it is 0
-	MaxOutput   int            // bytes of a result, as plugins are told; 4 MiB where it is 0
+	MaxOutput   func() int     // bytes of a result, as plugins are told; 4 MiB where it is nil
 	MaxArtifact int64          // bytes of one artifact; 8 GiB where it is 0
 	MaxMade     int64          // bytes of all that one call registers; 1 GiB where it is 0
 

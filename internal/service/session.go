@@ -137,9 +137,9 @@ func (g *grant) sessionLimits() sessionLimits {
 	if own := g.call.Timeout; own > 0 && own < limit {
 		limit = own
 	}
-	l := sessionLimits{Timeout: limit.Round(time.Millisecond).Seconds(), MaxOutput: g.broker.MaxOutput, MaxArtifact: g.broker.maxArtifact()}
-	if l.MaxOutput == 0 {
-		l.MaxOutput = 4 << 20
+	l := sessionLimits{Timeout: limit.Round(time.Millisecond).Seconds(), MaxOutput: 4 << 20, MaxArtifact: g.broker.maxArtifact()}
+	if g.broker.MaxOutput != nil {
+		l.MaxOutput = g.broker.MaxOutput()
 	}
 	return l
 }

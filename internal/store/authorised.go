@@ -52,6 +52,16 @@ func (s *authorised) Plugins(ctx context.Context) ([]PluginRow, error) {
 	return checked(ctx, s, func(r Reader) ([]PluginRow, error) { return r.Plugins(ctx) })
 }
 
+// Tenants implements [Reader].
+func (s *authorised) Tenants(ctx context.Context) ([]TenantRow, error) {
+	return checked(ctx, s, func(r Reader) ([]TenantRow, error) { return r.Tenants(ctx) })
+}
+
+// TenantPlugins implements [Reader].
+func (s *authorised) TenantPlugins(ctx context.Context, tenant string) ([]PluginRow, error) {
+	return checked(ctx, s, func(r Reader) ([]PluginRow, error) { return r.TenantPlugins(ctx, tenant) })
+}
+
 // Identity implements [Reader].
 func (s *authorised) Identity(ctx context.Context, tenant, provider, externalID string) (*IdentityRow, error) {
 	return checked(ctx, s, func(r Reader) (*IdentityRow, error) { return r.Identity(ctx, tenant, provider, externalID) })
@@ -212,6 +222,16 @@ func (r *authorisedReader) Plugin(ctx context.Context, name, version string) (*P
 // Plugins implements [Reader].
 func (r *authorisedReader) Plugins(ctx context.Context) ([]PluginRow, error) {
 	return read(ctx, r, "plugins", func() ([]PluginRow, error) { return r.Reader.Plugins(ctx) })
+}
+
+// Tenants implements [Reader].
+func (r *authorisedReader) Tenants(ctx context.Context) ([]TenantRow, error) {
+	return read(ctx, r, "tenants", func() ([]TenantRow, error) { return r.Reader.Tenants(ctx) })
+}
+
+// TenantPlugins implements [Reader].
+func (r *authorisedReader) TenantPlugins(ctx context.Context, tenant string) ([]PluginRow, error) {
+	return read(ctx, r, "tenant_plugins", func() ([]PluginRow, error) { return r.Reader.TenantPlugins(ctx, tenant) })
 }
 
 // Identity implements [Reader].

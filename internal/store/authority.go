@@ -23,11 +23,11 @@ import (
 // away or put back to what it was by who has the database and not the key.
 //
 // Of kv it is what the host keeps of itself: that it is in recovery.
-var AuthorityTables = []string{"agents", "approvals", "assignments", "browser_sessions", "identities", "kv", "plugins", "policies", "schedules", "tokens", "users"}
+var AuthorityTables = []string{"agents", "approvals", "assignments", "browser_sessions", "identities", "kv", "plugins", "policies", "schedules", "tenant_plugins", "tenants", "tokens", "users"}
 
 // noneBefore are the tables that joined when heads signed the others already: a head that
 // does not name one of them signs that it has no rows.
-var noneBefore = []string{"browser_sessions", "tokens", "users"}
+var noneBefore = []string{"browser_sessions", "tenant_plugins", "tenants", "tokens", "users"}
 
 // An Authority is what a head signs of them: the hash of the rows of each table as
 // the Nth change left them. The head with the largest N says what holds now.

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"net/url"
 	"time"
 )
 
@@ -15,7 +17,13 @@ type IdentityRow struct {
 	Scopes        []string // what may be done in their name that way
 	Adapter       string   // the one adapter that may speak of them; "" for none
 	By            string   // who linked them
+	Asker         string   // who that is known to be, see [plugin.Call]; "" in links of a release before
 	At            time.Time
+}
+
+// Linker returns who linked them, as an asker.
+func (r *IdentityRow) Linker() string {
+	return cmp.Or(r.Asker, "user:"+url.PathEscape(r.By))
 }
 
 // An IdentityReader reads links of accounts elsewhere to principals.

@@ -84,6 +84,7 @@ type Reader interface {
 	ApprovalReader
 	PlanReader
 	PluginReader
+	TenantReader
 	PolicyReader
 	IdentityReader
 	TokenReader
@@ -117,6 +118,7 @@ type Tx interface {
 	ApprovalWriter
 	PlanWriter
 	PluginWriter
+	TenantWriter
 	PolicyWriter
 	IdentityWriter
 	TokenWriter

@@ -15,6 +15,7 @@ type UserRow struct {
 	Identities    []UserIdentity
 	InviteHash    string    // SHA-256 of the secret of an invitation that is open, in hexadecimal; "" if none is
 	InviteExpires time.Time // zero if none is
+	InvitedBy     string    // the asker who has seen that secret; see [plugin.Call]
 	By            string    // the principal that created the user
 	CreatedAt     time.Time
 	DisabledAt    time.Time // zero while they may sign in
@@ -27,6 +28,7 @@ type UserIdentity struct {
 	Subject    string    `json:"subject,omitempty"`    // there
 	LinkedAt   time.Time `json:"linked_at"`            //
 	UnlinkedAt time.Time `json:"unlinked_at,omitzero"` // since when it signs no one in
+	Seen       string    `json:"seen,omitempty"`       // the asker who has seen the secret of the invitation that linked it; "" where no one else has
 }
 
 // A UserReader reads users.
@@ -46,10 +48,11 @@ type UserWriter interface {
 // A BrowserSessionRow is a person who signed in with a browser.
 type BrowserSessionRow struct {
 	Tenant     string
-	ID         string // by which it is listed and revoked
-	Hash       string // SHA-256 of the secret in the cookie, in hexadecimal
-	User       string // id
-	Asker      string // the identity that signed in
+	ID         string   // by which it is listed and revoked
+	Hash       string   // SHA-256 of the secret in the cookie, in hexadecimal
+	User       string   // id
+	Asker      string   // the identity that signed in
+	Groups     []string // that its provider gave, in order; nil for none
 	CreatedAt  time.Time
 	SignedInAt time.Time // when they last proved who they are
 	ExpiresAt  time.Time

@@ -88,7 +88,7 @@ func (in *Inbound) Deliver(ctx context.Context, d Delivery) (*plan.View, error) 
 	if err != nil {
 		return nil, in.refused(ctx, &d, &res, req, named(res.Operation, err))
 	}
-	who, err := in.principal(ctx, d.Tenant, pluginOf(res.Operation), req.Principal)
+	who, linker, err := in.principal(ctx, d.Tenant, pluginOf(res.Operation), req.Principal)
 	if err != nil {
 		return nil, in.refused(ctx, &d, &res, req, err)
 	}
@@ -102,8 +102,9 @@ func (in *Inbound) Deliver(ctx context.Context, d Delivery) (*plan.View, error) 
 		return nil, err
 	}
 	name := pluginOf(res.Operation)
+	asker := approval.Linked("link:"+name+"/"+req.Principal.Provider+"/"+req.Principal.ExternalID, linker, who.Member())
 	return in.Plans.Submit(ctx, plan.Submission{
-		Tenant: d.Tenant, Principal: who, Actor: "service:" + name, Asker: approval.Delivered("link:"+name+"/"+req.Principal.Provider+"/"+req.Principal.ExternalID, d.Asker), Parent: res.CallID, Agent: agent, Input: input,
+		Tenant: d.Tenant, Principal: who, Actor: "service:" + name, Asker: approval.Delivered(asker, d.Asker), Parent: res.CallID, Agent: agent, Input: input,
 		Key: req.key(res.Operation), Labels: plugin.Labels(res.Labels, []string{plugin.Untrusted}),
 		Origin: plugin.OriginAdapter, Correlation: req.correlation(res.Correlation), Observe: d.Observe,
 	})

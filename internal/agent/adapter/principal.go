@@ -11,32 +11,31 @@ import (
 )
 
 // principal maps a user of another system to a principal of this host, with the
-// scopes of the link and no others. A link belongs to one adapter: what another
+// scopes of the link and no others, and returns who linked them. A link belongs to one adapter: what another
 // adapter says of the same user counts for nothing.
-func (in *Inbound) principal(ctx context.Context, tenant, adapter string, who External) (plugin.Principal, error) {
+func (in *Inbound) principal(ctx context.Context, tenant, adapter string, who External) (p plugin.Principal, linker string, err error) {
 	var row *identityRow
 	if !strings.ContainsFunc(who.Provider+who.ExternalID, func(r rune) bool { return !unicode.IsPrint(r) }) { // no link has such a name
-		var err error
 		if row, err = in.Store.Identity(ctx, tenant, who.Provider, who.ExternalID); err != nil {
-			return plugin.Principal{}, err
+			return p, "", err
 		}
 	}
 	link := "mortise identities link " + word(who.Provider) + " " + word(who.ExternalID) + " PRINCIPAL --adapter " + word(adapter) + " --scope SCOPE"
 	if row == nil {
-		return plugin.Principal{}, plugin.Errorf(plugin.CodeMissingIdentity,
+		return p, "", plugin.Errorf(plugin.CodeMissingIdentity,
 			"%q on %q is linked to no principal of this host; to link it: %s", who.ExternalID, who.Provider, link)
 	}
 	if row.Adapter != adapter {
-		return plugin.Principal{}, plugin.Errorf(plugin.CodeMissingIdentity,
+		return p, "", plugin.Errorf(plugin.CodeMissingIdentity,
 			"the link of %q on %q is not for the adapter %s, and a link belongs to one adapter; to have this one speak of them: %s", who.ExternalID, who.Provider, adapter, link)
 	}
-	p := plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID, Scopes: append([]string{}, row.Scopes...)}
+	p = plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID, Scopes: append([]string{}, row.Scopes...)}
 	if p.Type == "agent" || !in.Known(tenant, p) {
-		return plugin.Principal{}, plugin.Errorf(plugin.CodeMissingIdentity,
+		return plugin.Principal{}, "", plugin.Errorf(plugin.CodeMissingIdentity,
 			"%q on %q is linked to %s, whom mortise.yaml no longer names; to link it to another principal: %s", who.ExternalID, who.Provider, p.ID, link)
 	}
 	slices.Sort(p.Scopes)
-	return p, nil
+	return p, row.Linker(), nil
 }
 
 // plainWord needs no quotes in a shell.

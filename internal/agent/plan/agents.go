@@ -34,7 +34,7 @@ type Agents struct {
 	// The reference is name or name@versions; what cannot be used has none.
 	Operations func(ctx context.Context, ref string) []string
 
-	MaxInput int // bytes of an operation's input, as agents are told; 4 MiB where it is 0
+	MaxInput func() int // bytes of an operation's input, as agents are told; 4 MiB where it is nil
 }
 
 // MaxSteps is how many steps a plan may have, and how many actions an agent may

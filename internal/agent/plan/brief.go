@@ -91,7 +91,10 @@ func (a *Agents) Brief(ctx context.Context, t *plugin.Target, call *plugin.Call)
 	if call.Timeout > 0 && call.Timeout < limit {
 		limit = call.Timeout
 	}
-	b.Runtime = runtime{limit.Milliseconds(), MaxSteps, cmp.Or(a.MaxInput, 4<<20)}
+	b.Runtime = runtime{limit.Milliseconds(), MaxSteps, 4 << 20}
+	if a.MaxInput != nil {
+		b.Runtime.MaxInputBytes = a.MaxInput()
+	}
 	for _, choice := range a.choices(ctx, t, call) {
 		b.PolicySnapshot.Operations[choice.Operation] = choice.verdict
 		if choice.verdict != plugin.Deny {

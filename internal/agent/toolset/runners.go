@@ -14,6 +14,7 @@ type Runners struct {
 	kernel.Runner // processes
 	Scripts       *Scripts
 	Builtin       kernel.Runner
+	Reported      kernel.Runner // of tools that other programs run
 }
 
 func (r Runners) of(t *plugin.Target) kernel.Runner {
@@ -22,6 +23,8 @@ func (r Runners) of(t *plugin.Target) kernel.Runner {
 		return r.Scripts
 	case "host":
 		return r.Builtin
+	case plugin.RunnerReported:
+		return r.Reported
 	}
 	return r.Runner
 }

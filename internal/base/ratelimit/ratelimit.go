@@ -12,12 +12,12 @@ import (
 // was used least recently is forgotten: its bucket is full again then. All methods are
 // safe for concurrent use.
 type Limiter[K comparable] struct {
-	rate, burst float64
-	keys        int
+	keys int
 
-	mu      sync.Mutex // guards the rest
-	buckets map[K]*list.Element
-	recent  list.List // of *bucket[K], the last used first
+	mu          sync.Mutex // guards the rest
+	rate, burst float64
+	buckets     map[K]*list.Element
+	recent      list.List // of *bucket[K], the last used first
 }
 
 type bucket[K comparable] struct {
@@ -30,6 +30,20 @@ type bucket[K comparable] struct {
 // second. It remembers that many keys.
 func New[K comparable](rate, burst float64, keys int) *Limiter[K] {
 	return &Limiter[K]{rate: rate, burst: burst, keys: keys, buckets: map[K]*list.Element{}}
+}
+
+// Set has buckets hold other numbers from now on. What was taken from them stays taken.
+func (l *Limiter[K]) Set(rate, burst float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rate, l.burst = rate, burst
+}
+
+// Bounds returns the numbers that buckets hold.
+func (l *Limiter[K]) Bounds() (rate, burst float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rate, l.burst
 }
 
 // Take takes cost tokens from the bucket of key and returns 0, or takes none and returns
@@ -55,6 +69,18 @@ func (l *Limiter[K]) Give(key K, cost float64) {
 		b := e.Value.(*bucket[K])
 		b.tokens = min(l.burst, b.tokens+cost)
 	}
+}
+
+// Left returns how many tokens the bucket of key holds.
+func (l *Limiter[K]) Left(key K, now time.Time) float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.buckets[key]
+	if e == nil {
+		return l.burst
+	}
+	b := e.Value.(*bucket[K])
+	return min(l.burst, b.tokens+max(0, now.Sub(b.at).Seconds())*l.rate)
 }
 
 // Len is how many keys are remembered.

@@ -68,3 +68,21 @@ func TestTheKeyUsedLeastRecentlyIsForgotten(t *testing.T) {
 		t.Error("the least recent key was not forgotten")
 	}
 }
+
+// Other numbers hold from the next request on, and what was taken stays taken.
+func TestTheNumbersOfABucketChange(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	l := ratelimit.New[string](1, 10, 10)
+	l.Take("a", 10, now)
+	l.Set(2, 4)
+	if wait := l.Take("a", 2, now); wait != time.Second {
+		t.Errorf("it waits %s; what was taken is given back, or the rate is the old one", wait)
+	}
+	if wait := l.Take("b", 5, now); wait == 0 {
+		t.Error("the old burst is in force")
+	}
+	if rate, burst := l.Bounds(); rate != 2 || burst != 4 {
+		t.Errorf("its numbers are %g and %g", rate, burst)
+	}
+}

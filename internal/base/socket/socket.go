@@ -37,6 +37,12 @@ func Base(home, dir, name string) (string, error) {
 	return base, private(in)
 }
 
+// Owner returns the path of the socket on which a host answers its owner.
+func Owner(home string) (string, error) {
+	base, err := Base(home, "run", "owner")
+	return base + Ending, err
+}
+
 // private makes a directory, or checks that this user owns it and no other user can
 // enter it.
 func private(dir string) error {

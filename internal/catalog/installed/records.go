@@ -30,6 +30,7 @@ import (
 type Records struct {
 	store             Store
 	tenant, principal string
+	of                string // the tenant whose rows of their own these are; "" for the site's
 
 	mu      sync.Mutex // guards the two below
 	version int64
@@ -41,6 +42,27 @@ var _ registry.Catalog = (*Records)(nil)
 // New returns the records that a store keeps. Changes are in the name of a principal.
 func New(st Store, tenant, principal string) *Records {
 	return &Records{store: st, tenant: tenant, principal: principal}
+}
+
+// NewOf returns the records of a tenant beside the site's own.
+func NewOf(st Store, tenant, principal string) *Records {
+	return &Records{store: st, tenant: tenant, principal: principal, of: tenant}
+}
+
+// rows returns all versions of all plugins.
+func (c *Records) rows(ctx context.Context, r reader) ([]pluginRow, error) {
+	if c.of != "" {
+		return r.TenantPlugins(ctx, c.of)
+	}
+	return r.Plugins(ctx)
+}
+
+// remove reports whether there was such a version to delete.
+func (c *Records) remove(tx Tx, name, version string) (bool, error) {
+	if c.of != "" {
+		return tx.DeleteTenantPlugin(c.of, name, version)
+	}
+	return tx.DeletePlugin(name, version)
 }
 
 // numberOf returns the version that a record has in the store.
@@ -62,7 +84,7 @@ func (c *Records) Plugins(ctx context.Context) ([]registry.Record, error) {
 		for _, p := range packages {
 			sources[p.Digest] = p.Source
 		}
-		rows, err := r.Plugins(ctx)
+		rows, err := c.rows(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -88,7 +110,7 @@ func (c *Records) Plugins(ctx context.Context) ([]registry.Record, error) {
 
 func (c *Records) Put(ctx context.Context, r registry.Record, kind plugin.EntryKind) error {
 	return c.store.Write(ctx, func(tx Tx) error {
-		if err := put(tx, r); err != nil {
+		if err := c.put(tx, r); err != nil {
 			return err
 		}
 		return c.note(ctx, tx, kind, r.Name, r.Version, map[string]any{"digest": r.Digest, "state": r.State, "source": r.Source, "dev": r.Dev})
@@ -97,15 +119,15 @@ func (c *Records) Put(ctx context.Context, r registry.Record, kind plugin.EntryK
 
 // put writes the rows of a record. Of those that wait beside a version there
 // is one at most.
-func put(tx Tx, r registry.Record) error {
+func (c *Records) put(tx Tx, r registry.Record) error {
 	if r.Beside {
-		rows, err := tx.Plugins(context.Background())
+		rows, err := c.rows(context.Background(), tx)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
 			if row.Name == r.Name && strings.HasPrefix(row.Version, r.Version+"#") {
-				if _, err := tx.DeletePlugin(row.Name, row.Version); err != nil {
+				if _, err := c.remove(tx, row.Name, row.Version); err != nil {
 					return err
 				}
 			}
@@ -118,15 +140,25 @@ func put(tx Tx, r registry.Record) error {
 	if r.Dev {
 		path = r.Path
 	}
-	return tx.PutPlugin(pluginRow{
+	row := pluginRow{
 		Name: r.Name, Version: numberOf(r), PackageDigest: r.Digest, Path: path, Manifest: json.RawMessage(r.Manifest),
 		State: pluginState(r.State), ApprovedBy: r.ApprovedBy, Dev: r.Dev, RegisteredAt: r.RegisteredAt,
-	})
+	}
+	if c.of != "" {
+		return tx.PutTenantPlugin(c.of, row)
+	}
+	return tx.PutPlugin(row)
 }
 
 func (c *Records) SetState(ctx context.Context, r registry.Record, state registry.State, kind plugin.EntryKind) error {
 	return c.store.Write(ctx, func(tx Tx) error {
-		found, err := tx.SetPluginState(r.Name, numberOf(r), pluginState(state))
+		set := func() (bool, error) { return tx.SetPluginState(r.Name, numberOf(r), pluginState(state)) }
+		if c.of != "" {
+			set = func() (bool, error) {
+				return tx.SetTenantPluginState(c.of, r.Name, numberOf(r), pluginState(state))
+			}
+		}
+		found, err := set()
 		if err != nil {
 			return err
 		}
@@ -139,7 +171,7 @@ func (c *Records) SetState(ctx context.Context, r registry.Record, state registr
 
 func (c *Records) Delete(ctx context.Context, r registry.Record) error {
 	return c.store.Write(ctx, func(tx Tx) error {
-		found, err := tx.DeletePlugin(r.Name, numberOf(r))
+		found, err := c.remove(tx, r.Name, numberOf(r))
 		if err != nil {
 			return err
 		}
@@ -152,14 +184,14 @@ func (c *Records) Delete(ctx context.Context, r registry.Record) error {
 
 func (c *Records) Approve(ctx context.Context, waited, now registry.Record, a registry.Approval) error {
 	return c.store.Write(ctx, func(tx Tx) error {
-		found, err := tx.DeletePlugin(waited.Name, numberOf(waited))
+		found, err := c.remove(tx, waited.Name, numberOf(waited))
 		if err != nil {
 			return err
 		}
 		if !found {
 			return gone(waited)
 		}
-		if err := put(tx, now); err != nil {
+		if err := c.put(tx, now); err != nil {
 			return err
 		}
 		return c.note(ctx, tx, plugin.EntryPluginApproved, now.Name, now.Version, map[string]any{
@@ -184,7 +216,7 @@ func (c *Records) Version(ctx context.Context) (int64, error) {
 			if changed || chain.Seq == c.read[chain.ID] {
 				continue
 			}
-			for _, err := range r.Entries(ctx, entryFilter{Chain: chain.ID, After: c.read[chain.ID], Kind: "plugin.", Limit: 1}) {
+			for _, err := range r.Entries(ctx, entryFilter{Chain: chain.ID, Tenant: c.of, After: c.read[chain.ID], Kind: "plugin.", Limit: 1}) {
 				if err != nil {
 					return err
 				}

@@ -53,6 +53,16 @@ func (r *Registry) CheckPackage(ctx context.Context, pkg plugin.Package) error {
 	}
 }
 
+// Has reports whether a version that is registered here is of an installed package.
+func (r *Registry) Has(digest string) bool {
+	for v := range r.index.Load().all {
+		if v.record.Digest == digest && !v.record.Dev {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *Registry) checkOf(digest string) *check {
 	r.checksMu.Lock()
 	defer r.checksMu.Unlock()

@@ -47,6 +47,7 @@ type Registry struct {
 	principal string
 	now       func() time.Time
 	packages  packageStore
+	held      func(ctx context.Context, digest string) (bool, error)
 
 	turn  chan struct{} // holds one token while a change is being made
 	index atomic.Pointer[index]
@@ -77,6 +78,12 @@ type Options struct {
 	Bundled     fs.FS
 	BundledDirs []string
 
+	// Held reports whether a plugin that another registry keeps has a package of the same
+	// directory; nil where no other keeps any. Turn holds one token while one of them makes
+	// a change: they share it. Where it is nil the registry has its own.
+	Held func(ctx context.Context, digest string) (bool, error)
+	Turn chan struct{}
+
 	// Builtin are plugins that the host carries out itself.
 	Builtin []*plugin.Manifest
 
@@ -96,10 +103,13 @@ func Open(ctx context.Context, o Options) (*Registry, error) {
 	}
 	r := &Registry{
 		catalog: o.Catalog, archive: o.Archive, describe: o.Describe, principal: o.Approver, now: o.Now, packages: packages,
-		turn: make(chan struct{}, 1), seen: seen{turn: make(chan struct{}, 1)}, checks: map[string]*check{},
+		held: o.Held, turn: o.Turn, seen: seen{turn: make(chan struct{}, 1)}, checks: map[string]*check{},
 	}
 	if r.now == nil {
 		r.now = time.Now
+	}
+	if r.turn == nil {
+		r.turn = make(chan struct{}, 1)
 	}
 	if r.builtin, err = newBuiltin(o.Builtin); err != nil {
 		return nil, err

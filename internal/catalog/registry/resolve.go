@@ -8,6 +8,8 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	"github.com/mortise-dev/mortise/internal/core/reported"
+	"github.com/mortise-dev/mortise/internal/core/schema"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -24,6 +26,9 @@ import (
 // and broken at the moment.
 func (r *Registry) Resolve(ctx context.Context, ref string) (*plugin.Target, error) {
 	if t := r.builtin.find(ref); t != nil {
+		return t, nil
+	}
+	if t := reported.Resolve(ref, schema.Any); t != nil {
 		return t, nil
 	}
 	now := r.now()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
@@ -204,6 +205,9 @@ func (r *Registry) onVersions(ctx context.Context, ref string, steps ...func(*ve
 	})
 }
 
+// lookTime bounds the question whether another registry has a package.
+const lookTime = 5 * time.Second
+
 // sweep removes the package of a record that is gone, if no other has it.
 func (r *Registry) sweep(gone Record) error {
 	if gone.Dev || !r.packages.has(gone.Digest) {
@@ -212,6 +216,13 @@ func (r *Registry) sweep(gone Record) error {
 	for v := range r.index.Load().all {
 		if v.record.Digest == gone.Digest && !v.record.Dev {
 			return nil
+		}
+	}
+	if r.held != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+		defer cancel()
+		if held, err := r.held(ctx, gone.Digest); held || err != nil {
+			return err
 		}
 	}
 	r.checksMu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -153,6 +154,17 @@ func Entrusted(asker, by string) string {
 	}
 	return asker + holders + by
 }
+
+// Linked returns the asker of a request from an account of another system that linker has
+// said is principal's. Neither what linker asks for nor what that principal asks for in
+// another way can be approved by it, and the other way round.
+func Linked(account, linker, principal string) string {
+	return Entrusted(Entrusted(account, linker), Principal(principal))
+}
+
+// Principal returns the asker who proves to be a principal, as configuration names them, by
+// a secret that they alone have seen.
+func Principal(name string) string { return "user:" + url.PathEscape(name) }
 
 // Delivered returns the asker of a request that by delivers for asker: both, so that
 // neither counts as a second person.

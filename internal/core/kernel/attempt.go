@@ -22,6 +22,7 @@ type attempt struct {
 	started time.Time
 	record  plugin.CallRecord
 	phase   phase
+	limits  *limits // as they were when it began
 
 	target   *plugin.Target
 	unknown  error           // what the caller hears of a reference that means nothing to them
@@ -44,6 +45,8 @@ type attempt struct {
 	print    string          // the fingerprint of what the caller sent
 	unused   func()          // gives back the process that the call has
 	waited   time.Duration   // for that process
+	begun    bool            // its runner was given it
+	counted  func(bool)      // told, once, whether the call counts against the quotas; nil where none were asked
 
 	passed func(stage string)           // hears of each stage that is over
 	ended  func(rec *plugin.CallRecord) // hears how the attempt ended; nil where no one watches
@@ -80,7 +83,7 @@ func (k *Kernel) begin(call *plugin.Call) *attempt {
 	if call.By != "" {
 		asker = printable(call.Asker, 300)
 	}
-	return &attempt{k: k, call: call, started: k.Now(), passed: func(string) {}, record: plugin.CallRecord{
+	return &attempt{k: k, call: call, started: k.Now(), limits: k.limits.Load(), passed: func(string) {}, record: plugin.CallRecord{
 		CallID:        call.ID,
 		Operation:     printable(call.Operation, 300),
 		Correlation:   call.Trace.Correlation,

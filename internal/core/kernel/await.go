@@ -76,6 +76,12 @@ func (k *Kernel) AwaitWhile(ctx, until context.Context, tenant, id string) (plug
 	}
 }
 
+// Changed returns a channel that is closed when a call ends or goes on in this process; other
+// processes tell nothing. leave must be called.
+func (k *Kernel) Changed(id string) (changed <-chan struct{}, leave func()) {
+	return k.ended.subscribe(id)
+}
+
 // Run calls an operation and waits for its end, for callers who have no use for
 // anything else. If ctx ends first, the result says how the call stands.
 func (k *Kernel) Run(ctx context.Context, call plugin.Call) (plugin.Result, error) {

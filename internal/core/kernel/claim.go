@@ -66,7 +66,7 @@ func (a *attempt) claim(ctx context.Context) (first plugin.Result, done bool, er
 		return first, true, nil
 	case call.NoWait:
 		a.phase = phaseParked
-		if a.k.Wake != nil && !call.After.After(now) {
+		if a.k.Wake != nil && !call.NoWake && !call.After.After(now) {
 			a.k.Wake(ctx, call.Tenant, call.ID)
 		}
 		first.Status = plugin.InProgress
@@ -106,6 +106,7 @@ type stored struct {
 	Input      json.RawMessage  `json:"input"`
 	Overlay    json.RawMessage  `json:"overlay,omitempty"`
 	Files      []plugin.File    `json:"files,omitempty"`
+	Definition json.RawMessage  `json:"definition,omitempty"`
 }
 
 // encode returns the call as it is kept.
@@ -117,7 +118,7 @@ func (a *attempt) encode() []byte {
 	}
 	raw, err := json.Marshal(stored{
 		c.Principal, c.Actor, c.By, c.Asker, c.Agent, c.Origin, c.Parent, c.Session, c.Depth, c.EffectFree, c.Labels,
-		c.Key, c.KeyOf, c.Place, c.Plan, c.Approval, c.Filled, c.Trace, c.Timeout, input, c.Overlay, handedOn(c.Files),
+		c.Key, c.KeyOf, c.Place, c.Plan, c.Approval, c.Filled, c.Trace, c.Timeout, input, c.Overlay, handedOn(c.Files), c.Definition,
 	})
 	if err != nil {
 		panic(err) // it was read as JSON before
@@ -158,7 +159,7 @@ func (s *stored) call(row *ledger.CallRow) *plugin.Call {
 		ID: row.ID, Tenant: row.Tenant, Principal: s.Principal, Actor: s.Actor, By: s.By, Asker: s.Asker, Agent: s.Agent, Origin: s.Origin, Parent: s.Parent, Session: s.Session,
 		Depth: s.Depth, EffectFree: s.EffectFree, Labels: s.Labels, Operation: row.Operation + "@=" + row.Version, Input: s.Input, Key: s.Key, KeyOf: s.KeyOf,
 		Place: s.Place, Plan: s.Plan, Approval: s.Approval, Filled: s.Filled, Digest: row.PackageDigest, Trace: s.Trace, Timeout: s.Timeout, Overlay: s.Overlay,
-		Files: s.Files,
+		Files: s.Files, Definition: s.Definition,
 	}
 }
 

@@ -21,6 +21,9 @@ func (a *attempt) decide(ctx context.Context) error {
 	judged := *a.call
 	judged.Input = a.seen
 	d := a.k.Policy.Decide(a.target, &judged)
+	if err := a.drift(ctx, &d); err != nil {
+		return err
+	}
 	a.record.Decision, a.call.Decision = &d, &d
 	fault.At("policy")
 	switch d.Verdict {

@@ -20,6 +20,7 @@ func (a *attempt) finish(ctx context.Context, res plugin.Result, err error) (plu
 		err = why
 	}
 	ctx = context.WithoutCancel(ctx)
+	defer a.uncount()
 	if a.ended != nil {
 		defer func() { a.ended(&a.record) }()
 	}

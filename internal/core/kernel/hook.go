@@ -60,8 +60,8 @@ func (a *attempt) hook(ctx context.Context) error {
 	if heard.Input == nil {
 		return nil
 	}
-	if n := len(heard.Input); n > a.k.MaxInput {
-		return plugin.Errorf(plugin.CodeInputTooLarge, "hooks made an input of %d bytes; at most %d are accepted", n, a.k.MaxInput)
+	if n := len(heard.Input); n > a.limits.input {
+		return plugin.Errorf(plugin.CodeInputTooLarge, "hooks made an input of %d bytes; at most %d are accepted", n, a.limits.input)
 	}
 	hash, err := canon.Hash(heard.Input)
 	if err != nil {

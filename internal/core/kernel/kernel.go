@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/budget"
@@ -67,6 +68,14 @@ type Services interface {
 	Reading(t *plugin.Target, call *plugin.Call) usage.Grant
 }
 
+// Quotas bound how often principals call.
+type Quotas interface {
+	// Take counts a call that is about to run, or to be put on record, or refuses it. again
+	// is of one that was counted when it was put on record, holds of one that runs now. done
+	// must be called when the call is over here, and says whether it counts.
+	Take(ctx context.Context, t *plugin.Target, call *plugin.Call, again, holds bool) (done func(counts bool), err error)
+}
+
 // Agents know what an agent may be told, and which of its answers count.
 type Agents interface {
 	// Brief returns the whole input of an agent, made from its caller's.
@@ -82,6 +91,14 @@ type Options struct {
 	Ledger   *ledger.Ledger
 	Runner   Runner
 	Services Services
+
+	Quotas Quotas // nil bounds nothing
+
+	// Definitions knows how the tools of other programs were described before. It may be nil.
+	Definitions interface {
+		Changed(ctx context.Context, tenant string, t *plugin.Target) (bool, error)
+	}
+	ReportTime time.Duration // how long such a program has to say how a tool ended; an hour where it is 0
 
 	Agents Agents // where it is nil, agents are called like any other operation
 	Hooks  Hooks  // if nil, events of agent instances have no listener
@@ -123,8 +140,8 @@ type Options struct {
 	Watch func(ctx context.Context, call *plugin.Call) (inside context.Context, passed func(stage string), ended func(rec *plugin.CallRecord))
 
 	ApprovalTime time.Duration    // how long an approval may take; a day where it is 0
-	MaxInput     int              // bytes of an input; 4 MiB where it is 0
-	MaxOutput    int              // bytes of a result's data; 4 MiB where it is 0
+	MaxInput     int              // bytes of an input; 4 MiB where it is 0; see [Kernel.Limit]
+	MaxOutput    int              // bytes of a result's data; 4 MiB where it is 0; likewise
 	Now          func() time.Time // time.Now where it is nil
 	Log          *slog.Logger     // the causes of internal errors; discarded where it is nil
 }
@@ -132,6 +149,7 @@ type Options struct {
 // A Kernel runs calls. It is safe for concurrent use.
 type Kernel struct {
 	Options
+	limits     atomic.Pointer[limits] // MaxInput and MaxOutput as they are now
 	cache      *cache
 	ended      *signals // of calls that ended in this process
 	running    *running // the claimed calls that this process runs
@@ -145,6 +163,9 @@ func New(o Options) *Kernel {
 	if o.ApprovalTime == 0 {
 		o.ApprovalTime = 24 * time.Hour
 	}
+	if o.ReportTime == 0 {
+		o.ReportTime = reportedLife
+	}
 	if o.MaxInput == 0 {
 		o.MaxInput = 4 << 20
 	}
@@ -157,8 +178,19 @@ func New(o Options) *Kernel {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Kernel{Options: o, cache: newCache(), ended: newSignals(), running: newRunning(), admission: newAdmission()}
+	k := &Kernel{Options: o, cache: newCache(), ended: newSignals(), running: newRunning(), admission: newAdmission()}
+	k.Limit(o.MaxInput, o.MaxOutput)
+	return k
 }
+
+// limits are how many bytes an input and a result's data have at most.
+type limits struct{ input, output int }
+
+// Limit has calls that begin from now on judged by other limits.
+func (k *Kernel) Limit(input, output int) { k.limits.Store(&limits{input, output}) }
+
+// Limits returns how many bytes an input and a result's data have at most.
+func (k *Kernel) Limits() (input, output int) { l := k.limits.Load(); return l.input, l.output }
 
 // Call takes one request to one recorded result. Every surface, and every
 // plugin that asks for an operation, ends up here; there is no second way in.
@@ -202,6 +234,10 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	// Reuse: a pure tool has answered this very input before.
 	if earlier, found := a.reuse(); found {
 		return earlier, nil
+	}
+	// Count: it is within what its principal may call.
+	if err := a.count(ctx); err != nil {
+		return res, err
 	}
 	// Reserve: a nested call gets its process before its key is stored. If all processes
 	// wait for each other, it is refused and its key stays free.
@@ -255,6 +291,9 @@ func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Resu
 		return res, err
 	}
 	if err := a.admit(ctx); err != nil {
+		return res, err
+	}
+	if err := a.count(ctx); err != nil {
 		return res, err
 	}
 	ctx, release, err := a.reserve(ctx)

@@ -28,7 +28,7 @@ func (a *attempt) replay(ctx context.Context, prior *ledger.Prior) (plugin.Resul
 		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, with another input or by someone else", a.call.Key)
 	}
 	a.prior = prior
-	if prior.State == ledger.Pending || prior.State.Ended() || a.call.NoWait {
+	if prior.State == ledger.Pending || prior.State.Ended() || a.call.NoWait || a.call.Origin == plugin.OriginDecision {
 		return a.k.answer(a.call.Tenant, a.target.Name(), prior)
 	}
 	if release := a.unused; release != nil {

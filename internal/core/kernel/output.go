@@ -23,8 +23,8 @@ func (a *attempt) checkOut(ctx context.Context, res *plugin.Result) error {
 		n := len(res.Data) + len(res.Members)
 		return sized(refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; its contract allows %d", n, most), n, most)
 	}
-	if n := len(res.Data) + len(res.Members); n > a.k.MaxOutput {
-		return sized(refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; at most %d are accepted", n, a.k.MaxOutput), n, a.k.MaxOutput)
+	if n := len(res.Data) + len(res.Members); n > a.limits.output {
+		return sized(refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; at most %d are accepted", n, a.limits.output), n, a.limits.output)
 	}
 	if res.Status == plugin.InProgress && a.target.Operation.Reconcile && (a.lease != nil || a.call.Dry != nil) {
 		res.Data = nil // what it says now is not its answer

@@ -36,6 +36,9 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 	if err != nil {
 		return k.later(ctx, &row, err)
 	}
+	if isReported(t) {
+		return k.lapse(ctx, &row)
+	}
 	if !t.Operation.Reconcile {
 		return k.never(ctx, &row, plugin.Errorf(plugin.CodeInvalidInput, "%s cannot find out how a call ended; a person has to say, with 'mortise calls settle %s'", t.Name(), id))
 	}
@@ -168,8 +171,8 @@ type Settlement struct {
 // settleable refuses an answer that the operation could not have given itself,
 // and returns the labels that it would have had.
 func (k *Kernel) settleable(ctx context.Context, row *ledger.CallRow, data json.RawMessage) ([]string, error) {
-	if len(data) > k.MaxOutput {
-		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the answer has %d bytes; at most %d are accepted", len(data), k.MaxOutput)
+	if _, most := k.Limits(); len(data) > most {
+		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the answer has %d bytes; at most %d are accepted", len(data), most)
 	}
 	if _, err := canon.Hash(data); err != nil {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the answer is not one strict JSON value: %w", err)
@@ -219,6 +222,9 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 		f.Err = plugin.Errorf(plugin.CodeOutcomeUnknown, "%s settled it as failed: %s", s.By.ID, s.Reason)
 		f.Err.Code = plugin.CodePluginError
 	case ledger.Queued:
+		if row.Origin == string(plugin.OriginDecision) {
+			return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "call %s is of a tool that another program runs; settle it as failed, and let that program ask again", id)
+		}
 		f.WakeAt = k.Now()
 		if row.RequestHash == "" {
 			return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "call %s cannot be run again: what it was made with is not kept", id)

@@ -22,14 +22,17 @@ func (a *attempt) resolve(ctx context.Context) error {
 	if key := a.call.Key; key != printable(key, 255) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "the key is not 1 to 255 printable ASCII characters")
 	}
-	if n := len(a.call.Input); n > a.k.MaxInput {
-		return sized(plugin.Errorf(plugin.CodeInputTooLarge, "the input has %d bytes; at most %d are accepted", n, a.k.MaxInput), n, a.k.MaxInput)
+	if n := len(a.call.Input); n > a.limits.input {
+		return sized(plugin.Errorf(plugin.CodeInputTooLarge, "the input has %d bytes; at most %d are accepted", n, a.limits.input), n, a.limits.input)
 	}
 	t, err := a.k.Registry.Resolve(ctx, a.call.Operation)
 	if err != nil { // what stands in the way may be what the caller does not see
 		if t, a.unknown = a.k.Registry.ResolveFor(ctx, a.call.Operation, a.sees); a.unknown != nil {
 			return err
 		}
+	}
+	if err := a.elsewhere(t); err != nil {
+		return err
 	}
 	if a.call.Digest != "" && t.Package.Digest != a.call.Digest {
 		a.void = t.Name() + " is not the package any more that it was meant for"

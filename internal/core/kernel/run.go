@@ -23,6 +23,7 @@ func (a *attempt) run(ctx context.Context) (plugin.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, max(limit-a.waited, time.Millisecond), plugin.Errorf(plugin.CodeTimeout, "%s took longer than %s", a.target.Name(), limit))
 	defer cancel()
 	a.record.Isolation = a.k.Runner.Isolation(a.target)
+	a.record.Enforcement = graded(a.target, a.record.Isolation)
 	if a.lease != nil {
 		var err error
 		if a.journal, err = a.k.Ledger.Journal(ctx, *a.lease); err != nil {
@@ -36,7 +37,7 @@ func (a *attempt) run(ctx context.Context) (plugin.Result, error) {
 			return plugin.Result{}, plugin.Errorf(plugin.CodeUnavailable, "%s: %w", a.target.Name(), err)
 		}
 	}
-	a.phase = phaseReached
+	a.phase, a.begun = phaseReached, true
 	a.usage = a.k.Services.For(a.target, a.call, a.journal)
 	a.call.Attempt = a.record.Attempt
 	res, err := a.k.Runner.Run(ctx, a.target, a.handed(), a.usage)

@@ -33,6 +33,9 @@ func (a *attempt) settle(ctx context.Context, res *plugin.Result, failure *plugi
 	case ledger.Unknown, ledger.InProgress:
 		if a.target.Operation.Reconcile {
 			o.WakeAt = now.Add(askAfter)
+			if isReported(a.target) {
+				o.WakeAt = now.Add(a.k.ReportTime)
+			}
 		}
 	case ledger.Queued:
 		o.WakeAt = now.Add(retryAfter)

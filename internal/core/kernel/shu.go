@@ -71,5 +71,5 @@ func (a *attempt) partial(err error, size int) bool {
 		return false
 	}
 	_, most := a.target.Manifest.Bounds()
-	return own && size <= a.k.MaxOutput && (most == 0 || size <= most)
+	return own && size <= a.limits.output && (most == 0 || size <= most)
 }

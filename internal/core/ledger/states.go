@@ -50,7 +50,7 @@ const (
 	eventFail    event = "fail"    // it failed, or may not run: denied, expired, void, cancelled, refused
 	eventDefer   event = "defer"   // the operator goes on by itself
 	eventRetry   event = "retry"   // nothing was sent, or everything sent can be repeated: another attempt may follow
-	eventLose    event = "lose"    // an effect may or may not have happened
+	eventLose    event = "lose"    // an effect may or may not have happened; in progress: the program that has it did not say in time
 )
 
 // transitions is the state machine of a call. docs/architecture.md has the same table.
@@ -67,7 +67,7 @@ var transitions = map[event]struct {
 	eventFail:    {Failed, []State{Pending, Queued, Running, InProgress, Unknown}},
 	eventDefer:   {InProgress, []State{Running}},
 	eventRetry:   {Queued, []State{Running, InProgress, Unknown}},
-	eventLose:    {Unknown, []State{Queued, Running}},
+	eventLose:    {Unknown, []State{Queued, Running, InProgress}},
 }
 
 // transition returns the state that an event leads to. It refuses an event that cannot

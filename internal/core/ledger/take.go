@@ -158,7 +158,7 @@ func (l *Ledger) Ask(ctx context.Context, row *CallRow, at, until time.Time) (wo
 // A Resolution says how a call ended that was unknown, or in progress elsewhere, and on
 // whose word.
 type Resolution struct {
-	State    State // succeeded, failed, queued ("it did not happen") or the row's own (the outcome is still unknown)
+	State    State // succeeded, failed, queued ("it did not happen"), unknown, or the row's own (the outcome is still to come)
 	Result   *plugin.Result
 	Err      *plugin.Error
 	By       string // a principal, or the operation that reconciled
@@ -188,7 +188,11 @@ func (l *Ledger) Resolve(ctx context.Context, row CallRow, f Resolution, at time
 				return err
 			}
 		}
-		u, err := updateOf(ctx, tx, row, "", plugin.EntryCallSettled, Outcome{State: f.State, Result: f.Result, Err: f.Err, WakeAt: f.WakeAt}, at)
+		kind := plugin.EntryCallSettled
+		if f.State == Unknown {
+			kind = plugin.EntryCallUnknown
+		}
+		u, err := updateOf(ctx, tx, row, "", kind, Outcome{State: f.State, Result: f.Result, Err: f.Err, WakeAt: f.WakeAt}, at)
 		if err != nil {
 			return err
 		}

@@ -72,9 +72,9 @@ type Standing struct {
 // An Engine decides by the policies of its sources. It is safe for concurrent
 // use: a decision is made by one whole set, the old one or the new one.
 type Engine struct {
-	options  Options
+	options  Options // of the reload that is under way; what decides has its own
 	now      atomic.Pointer[policies]
-	reload   sync.Mutex // one reload at a time, so that the last one wins
+	reload   sync.Mutex // guards options; one reload at a time, so that the last one wins
 	subjects cache[subjectKey, *subject]
 }
 
@@ -108,6 +108,15 @@ func (e *Engine) Reload() error {
 	return e.use(documents, version)
 }
 
+// Adopt puts into force what another engine has: its sources, what it knows of principals,
+// and the policies that it read. A decision is made by all of the one or all of the other.
+func (e *Engine) Adopt(other *Engine) {
+	e.reload.Lock()
+	defer e.reload.Unlock()
+	e.options = other.options
+	e.now.Store(other.now.Load())
+}
+
 // read asks the sources, and returns what they hold and its version.
 func (e *Engine) read() ([]Document, string, error) {
 	documents, err := collect(e.options.Sources)
@@ -126,7 +135,7 @@ func (e *Engine) use(documents []Document, version string) error {
 	if err != nil {
 		return err
 	}
-	next.version = version
+	next.version, next.options = version, e.options
 	e.now.Store(next)
 	return nil
 }
@@ -201,12 +210,21 @@ func Check(documents []Document) (int, error) {
 	return len(p.all), nil
 }
 
-// Standing returns what the host knows of a principal.
+// Standing returns what the host knows of a principal, with the groups that their sign-in
+// gave.
 func (e *Engine) Standing(tenant string, who plugin.Principal) Standing {
-	if e.options.Standing == nil {
-		return Standing{}
+	return e.now.Load().standing(tenant, who)
+}
+
+func (p *policies) standing(tenant string, who plugin.Principal) Standing {
+	var s Standing
+	if p.options.Standing != nil {
+		s = p.options.Standing(tenant, who)
 	}
-	return e.options.Standing(tenant, who)
+	if len(who.Groups) > 0 {
+		s.Groups = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.Groups, who.Groups))))
+	}
+	return s
 }
 
 // Documents returns the documents in force, by name.

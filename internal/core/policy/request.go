@@ -66,9 +66,9 @@ func (p *policies) request(e *Engine, q *Question) (r *request, refused string) 
 	case q.Target.Operation == nil:
 		return nil, "no operation is asked for"
 	default:
-		r.resource = p.resource(q.Target, e.options.Isolation)
+		r.resource = p.resource(q.Target, p.options.Isolation)
 	}
-	r.subject = e.subject(q, who)
+	r.subject = e.subject(p, q, who)
 	return r, ""
 }
 

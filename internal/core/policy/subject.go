@@ -46,13 +46,13 @@ func (c *cache[K, V]) put(key K, v V) {
 }
 
 // subject returns who asks, from the cache where nothing about it has changed.
-func (e *Engine) subject(q *Question, uid types.EntityUID) *subject {
+func (e *Engine) subject(p *policies, q *Question, uid types.EntityUID) *subject {
 	tenant, who := q.Call.Tenant, q.Call.Principal
 	var s Standing
 	if q.Standing != nil {
 		s = *q.Standing
 	} else {
-		s = e.Standing(tenant, who)
+		s = p.standing(tenant, who)
 	}
 	key := subjectKey{tenant, string(uid.Type), who.ID}
 	if known, found := e.subjects.get(key); found && known.standing.equal(s) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -38,7 +39,7 @@ type place struct {
 
 // principals are all places of the configuration that name principals.
 func (c *Config) principals() []place {
-	places := []place{{"principal", []string{c.Principal}}, {"approvals.by", c.Approvals.By}, {"policy.configure", c.Policy.Configure}}
+	places := []place{{"principal", []string{c.Principal}}, {"approvals.by", c.Approvals.By}, {"policy.configure", c.Policy.Configure}, {"quotas.principals", slices.Collect(maps.Keys(c.Quotas.Principals))}}
 	for i, rule := range c.Policy.Allow {
 		places = append(places, place{fmt.Sprintf("policy.allow, rule %d", i+1), rule.Principals})
 	}

@@ -41,6 +41,7 @@ type Config struct {
 	Ledger       Ledger        `yaml:"ledger" json:"ledger"`             // how entries are written
 	Intents      Intents       `yaml:"intents" json:"intents"`           // agents by what is wanted of them from outside
 	Limits       Limits        `yaml:"limits" json:"limits"`             // of one call
+	Quotas       Quotas        `yaml:"quotas" json:"quotas"`             // how many calls principals may make
 	Processes    Processes     `yaml:"processes" json:"processes"`       // how plugin processes live
 	Sandbox      string        `yaml:"sandbox" json:"sandbox"`           // what plugins may start without: required is nothing, best-effort what the machine lacks, off everything
 	Plugins      Plugins       `yaml:"plugins" json:"plugins"`           // bounds of one plugin process and all that it starts
@@ -173,6 +174,7 @@ func Default() Config {
 		Ledger:    Ledger{Tools: "behind"},
 		Limits: Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2, ArtifactBytes: 8 << 30,
 			CallArtifactBytes: 1 << 30, SessionArtifactBytes: 16 << 30, TenantArtifactBytes: 64 << 30},
+		Quotas: Quotas{Principals: map[string]Quota{}, Plugins: map[string]Quota{}, Providers: map[string]int{}},
 		Processes: Processes{
 			Max: 64, Idle: Duration(5 * time.Minute), SessionIdle: Duration(30 * time.Minute),
 			Handshake: Duration(10 * time.Second), CancelGrace: Duration(2 * time.Second),
@@ -323,9 +325,10 @@ func (c *Config) check() error {
 	}
 	errs = append(errs, c.checkPeople()...)
 	errs = append(errs, c.Intents.check()...)
+	errs = append(errs, c.Quotas.check()...)
 	errs = append(errs, c.Models.check()...)
 	errs = append(errs, c.Auth.check()...)
-	errs = append(errs, c.Server.check()...)
+	errs = append(errs, c.Server.check(c.Principal, c.Policy.Groups)...)
 	errs = append(errs, c.Telemetry.check()...)
 	errs = append(errs, c.Secrets.check()...)
 	errs = append(errs, c.Env.check()...)

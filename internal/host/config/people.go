@@ -41,6 +41,7 @@ func (c *Config) checkPeople() (errs []error) {
 		}
 	}
 	named("policy.configure", c.Policy.Configure)
+	named("quotas.principals", slices.Sorted(maps.Keys(c.Quotas.Principals)))
 	named("approvals.by", c.Approvals.By)
 	for _, name := range c.Approvals.By {
 		if strings.HasPrefix(name, "agent::") {

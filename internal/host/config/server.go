@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 )
 
 // Server says what the host answers on the network. Where it listens on nothing,
@@ -18,9 +19,10 @@ type Server struct {
 	Rate  int `yaml:"rate" json:"rate"`   // requests that one API token may make a second
 	Burst int `yaml:"burst" json:"burst"` // and so many at once
 
-	PublicURL string   `yaml:"public_url" json:"public_url,omitempty"`   // at which browsers reach the host, https://HOST; that of listen where it is not written
-	SignIn    []SignIn `yaml:"sign_in" json:"sign_in,omitempty"`         // with whom people sign in
-	SignInAge Duration `yaml:"sign_in_age" json:"sign_in_age,omitempty"` // of a browser, for approvals and changes of rights; 15 minutes where it is not written
+	PublicURL string    `yaml:"public_url" json:"public_url,omitempty"`   // at which browsers reach the host, https://HOST; that of listen where it is not written
+	SignIn    []SignIn  `yaml:"sign_in" json:"sign_in,omitempty"`         // with whom people sign in
+	Machines  []Machine `yaml:"machines" json:"machines,omitempty"`       // whose tokens programs present
+	SignInAge Duration  `yaml:"sign_in_age" json:"sign_in_age,omitempty"` // of a browser, for approvals and changes of rights; 15 minutes where it is not written
 }
 
 // Names returns the name by which browsers reach the host, where one is written. It is what
@@ -44,7 +46,9 @@ func (s *Server) complete(dir string) {
 	s.completeSignIns(dir)
 }
 
-func (s Server) check() []error {
+// check refuses what cannot be meant. owner is the principal of the configuration, and groups are
+// those that it names.
+func (s Server) check(owner string, groups map[string][]string) []error {
 	var errs []error
 	if _, _, err := net.SplitHostPort(s.Listen); s.Listen != "" && err != nil {
 		errs = append(errs, fmt.Errorf("server.listen is %q; it is an address and a port, like 127.0.0.1:8080", s.Listen))
@@ -57,5 +61,5 @@ func (s Server) check() []error {
 			errs = append(errs, fmt.Errorf("server.%s is %d; it is 1 to 1000000", key, n))
 		}
 	}
-	return append(errs, s.checkSignIns()...)
+	return slices.Concat(errs, s.checkSignIns(groups), s.checkMachines(owner, groups))
 }

@@ -20,6 +20,9 @@ type SignIn struct {
 	ClientSecretFile string `yaml:"client_secret_file" json:"client_secret_file,omitempty"` // a file that only its owner may read
 
 	Scopes []string `yaml:"scopes" json:"scopes"` // that are asked for beside openid
+
+	GroupsClaim string              `yaml:"groups_claim" json:"groups_claim,omitempty"` // the claim of ID tokens that has groups
+	Groups      map[string][]string `yaml:"groups" json:"groups,omitempty"`             // what it may say, with the groups of policy.groups that this gives
 }
 
 // Bounds of what is written of sign-ins.
@@ -54,7 +57,7 @@ func (s *Server) completeSignIns(dir string) {
 	}
 }
 
-func (s Server) checkSignIns() (errs []error) {
+func (s Server) checkSignIns(groups map[string][]string) (errs []error) {
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if s.PublicURL != "" {
 		if u, err := url.Parse(s.PublicURL); err != nil || !privateURL(s.PublicURL) || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
@@ -80,6 +83,9 @@ func (s Server) checkSignIns() (errs []error) {
 			refuse("server.sign_in, %.100s: client_id is not one word of at most 512 characters", p.Name)
 		}
 		for _, problem := range onePlace("client_secret", p.ClientSecretEnv, p.ClientSecretFile, "") {
+			refuse("server.sign_in, %.100s: %s", p.Name, problem)
+		}
+		for _, problem := range mappedGroups(p.GroupsClaim, p.Groups, groups) {
 			refuse("server.sign_in, %.100s: %s", p.Name, problem)
 		}
 		if len(p.Scopes) > maxAuthScopes || slices.ContainsFunc(p.Scopes, func(scope string) bool {

@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/base/socket"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
@@ -79,11 +81,14 @@ type Wall struct {
 // An examination is one on its way.
 type examination struct {
 	Subject
-	found []Finding
+	findings
 }
 
-func (e *examination) add(what string, needed bool, err error, detail string) {
-	e.found = append(e.found, Finding{what, err == nil, needed, detail, err})
+// findings are what was found so far.
+type findings struct{ found []Finding }
+
+func (f *findings) add(what string, needed bool, err error, detail string) {
+	f.found = append(f.found, Finding{what, err == nil, needed, detail, err})
 }
 
 // Examine returns what was found, up to what stands in the way of looking further.
@@ -103,7 +108,7 @@ func Examine(ctx context.Context, s Subject) ([]Finding, error) {
 	}
 	e.ledger(report, unread)
 	e.add("database takes writes", true, h.Writable(ctx), "one reached the disk")
-	e.serving()
+	e.serving(ctx)
 	for _, p := range h.Programs() {
 		e.add(p.Name, false, p.Err, p.Detail)
 	}
@@ -134,6 +139,7 @@ func (e *examination) closed(ctx context.Context) (report ledger.Report, unread,
 	if err != nil {
 		return report, nil, err
 	}
+	e.certificate(conf.Server)
 	database, err := setup.ChooseDatabase(e.Database, conf.Database)
 	about := ""
 	if err == nil {
@@ -161,7 +167,7 @@ func (e *examination) ledger(report ledger.Report, err error) {
 	e.add("ledger verifies", true, err, fmt.Sprintf("%d entries", report.Entries))
 }
 
-func (e *examination) serving() {
+func (e *examination) serving(ctx context.Context) {
 	pid, why := setup.Serving(e.Home)
 	if pid == 0 {
 		return
@@ -171,6 +177,21 @@ func (e *examination) serving() {
 		trouble = fmt.Errorf("process %d serves this directory and does not write its ledger: %s; it takes no more calls until it does", pid, why)
 	}
 	e.add("host at work", true, trouble, fmt.Sprintf("process %d serves this directory, and writes its ledger", pid))
+	path, err := socket.Owner(e.Home)
+	if err != nil {
+		e.add("owner's socket", false, err, "")
+		return
+	}
+	found, err := ExamineServer(ctx, Server{URL: "http://localhost", Owner: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}})
+	if err != nil {
+		e.add("owner's socket", false, err, "")
+	}
+	for _, f := range found {
+		f.What, f.Needed = "owner's socket, "+f.What, false // other processes can work beside it
+		e.found = append(e.found, f)
+	}
 }
 
 // isolation says how far plugins are caged here: in a line, and then a line for each wall.

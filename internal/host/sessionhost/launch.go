@@ -21,6 +21,7 @@ import (
 type Launch struct {
 	Home     string // the data directory, an absolute path
 	Tenant   string
+	Divided  bool   // the tenant is one beside the site's own
 	Config   string // the path of the configuration
 	Named    bool   // the configuration was named, and is not looked for in Home
 	Database string // the URL of the database, where one was named
@@ -45,13 +46,16 @@ func (l Launch) Connect(ctx context.Context, session string) (*Client, error) {
 	s := Starter{Place: l.Place(session), Identity: identity, Command: []string{program, "keep", session, "--home", l.Home}}
 	for _, pair := range os.Environ() {
 		switch name, _, _ := strings.Cut(pair, "="); name {
-		case "MORTISE_HOME", "MORTISE_AS", "MORTISE_SESSION", "MORTISE_CONFIG", "MORTISE_DATABASE":
+		case "MORTISE_HOME", "MORTISE_AS", "MORTISE_TENANT", "MORTISE_SESSION", "MORTISE_CONFIG", "MORTISE_DATABASE":
 		default:
 			s.Env = append(s.Env, pair)
 		}
 	}
 	if l.Named {
 		s.Command = append(s.Command, "--config", l.Config)
+	}
+	if l.Divided {
+		s.Command = append(s.Command, "--tenant", l.Tenant)
 	}
 	if l.Database != "" {
 		s.Env = append(s.Env, "MORTISE_DATABASE="+l.Database) // there may be a password in it

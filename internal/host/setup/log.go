@@ -14,9 +14,14 @@ import (
 	"github.com/mortise-dev/mortise/internal/host/config"
 )
 
-// NewLog returns the host's own log, on standard error.
-func NewLog(c config.Log, brief bool) *slog.Logger {
-	level := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warning": slog.LevelWarn, "error": slog.LevelError}[c.Level]
+// LogLevel returns a level as the configuration writes it.
+func LogLevel(name string) slog.Level {
+	return map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warning": slog.LevelWarn, "error": slog.LevelError}[name]
+}
+
+// NewLog returns the host's own log, on standard error. It has what is of level or above,
+// which may change.
+func NewLog(c config.Log, level slog.Leveler, brief bool) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: level}
 	switch {
 	case c.Format == "json":
@@ -31,7 +36,7 @@ func NewLog(c config.Log, brief bool) *slog.Logger {
 // message in the columns in which the command line shows what plugins log, then
 // the attributes. What every record of one command has in common is left out.
 type briefHandler struct {
-	level slog.Level
+	level slog.Leveler
 	attrs []slog.Attr
 
 	mu *sync.Mutex // guards w
@@ -41,7 +46,9 @@ type briefHandler struct {
 // common are attributes that tell a person at a command line nothing.
 var common = []string{"tenant", "correlation_id", "call_id", "time"}
 
-func (h *briefHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+func (h *briefHandler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= h.level.Level()
+}
 
 func (h *briefHandler) Handle(_ context.Context, r slog.Record) error {
 	level := strings.ToLower(r.Level.String())

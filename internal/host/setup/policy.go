@@ -185,3 +185,26 @@ func PolicyNames(c config.Config, path string, files []string, known policy.Know
 	problems, warnings = policy.Names(documents, known)
 	return problems, warnings, nil
 }
+
+// KnownNames are all names that policies may speak of in a host with these plugins.
+func KnownNames(ctx context.Context, c config.Config, r store.Reader, manifests []*plugin.Manifest) (policy.Known, error) {
+	known := ConfiguredNames(c)
+	known.Plugins = []string{host.PoliciesPlugin, host.AgentsPlugin, host.SessionsPlugin, host.CallsPlugin, host.KnowledgePlugin, host.ReferencePlugin, host.LedgerPlugin, host.BackupPlugin, host.MetricsPlugin}
+	known.Operations, known.Effects, known.Agents = []string{}, []string{}, []string{}
+	for _, m := range manifests {
+		known.Plugins = append(known.Plugins, m.Name)
+		for _, op := range m.Operations {
+			known.Operations = append(known.Operations, m.Name+"/"+op.Name)
+			known.Effects = append(known.Effects, op.Effects...)
+		}
+	}
+	rows, err := r.Agents(ctx, c.Tenant)
+	for _, row := range rows {
+		known.Agents = append(known.Agents, row.ID)
+	}
+	for _, names := range []*[]string{&known.Plugins, &known.Operations, &known.Effects} {
+		slices.Sort(*names)
+		*names = slices.Compact(*names)
+	}
+	return known, err
+}

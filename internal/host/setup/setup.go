@@ -2,7 +2,10 @@
 // its directories, its log, and which process serves it.
 package setup
 
-import "github.com/mortise-dev/mortise/internal/service/secret"
+import (
+	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/service/secret"
+)
 
 // An Error says that a host cannot be put together as it was asked for:
 // its configuration or its data directory is at fault.
@@ -25,3 +28,8 @@ type Scrubber = secret.Scrubber
 
 // NewScrubber returns one that knows of no secret yet.
 func NewScrubber() *Scrubber { return secret.NewScrubber() }
+
+// KeyPlace returns where a configuration keeps the master key of secrets.
+func KeyPlace(c config.Secrets, home string) secret.Place {
+	return secret.Place{Env: c.KeyEnv, File: c.KeyFile, Command: c.KeyCommand, Dir: home}
+}

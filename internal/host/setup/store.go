@@ -145,3 +145,18 @@ func AboutDatabase(ctx context.Context, home string, d config.Database) (string,
 	}
 	return fmt.Sprintf("SQLite %s, %s, synchronous FULL", sqlite3.SQLITE_VERSION, filepath.Join(home, sqlite.File)), nil
 }
+
+// Writable returns nil if a write to the database reaches the disk: one that leaves
+// nothing behind is tried.
+func Writable(ctx context.Context, st store.Store, tenant string) error {
+	key := store.KVKey{Tenant: tenant, Owner: ":doctor", Key: "write"}
+	err := st.Write(ctx, func(tx store.Tx) error {
+		err := tx.PutKV(store.KVRow{KVKey: key, Value: []byte("1"), UpdatedAt: time.Now().UTC()})
+		_, dropped := tx.DeleteKV(key)
+		return errors.Join(err, dropped)
+	})
+	if err != nil {
+		return fmt.Errorf("nothing can be written: %w; make room on the disk, or end what keeps the database locked", err)
+	}
+	return nil
+}

@@ -37,6 +37,23 @@ func (b Budgets) Return(ctx context.Context, tenant, subject, period string, amo
 	}
 }
 
+// Counts keeps in the store how often principals called, for all hosts on it.
+type Counts struct{ Of store.Store }
+
+// Add adds n to a count within limit; see package quota.
+func (c Counts) Add(ctx context.Context, tenant, subject, period string, n, limit int64) (total int64, ok bool, err error) {
+	err = c.Of.Write(ctx, func(tx store.Tx) (err error) {
+		total, ok, err = tx.Spend(tenant, subject, period, n, limit)
+		return err
+	})
+	return total, ok && err == nil, err
+}
+
+// Total returns a count.
+func (c Counts) Total(ctx context.Context, tenant, subject, period string) (int64, error) {
+	return c.Of.Spent(ctx, tenant, subject, period)
+}
+
 // Spent implements [llm.Budgets].
 func (b Budgets) Spent(ctx context.Context, tenant, subject, period string) (llm.MicroCents, error) {
 	return b.Of.Spent(ctx, tenant, subject, period)

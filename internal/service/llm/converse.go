@@ -36,6 +36,7 @@ func (d *Dispatcher) Converse(ctx context.Context, by Caller, c Conversation) Mo
 	if d == nil {
 		return Move{Err: noModel()}
 	}
+	d = d.current()
 	if e := c.check(); e != nil {
 		return Move{Err: e}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,11 +37,13 @@ type Dispatcher struct {
 	models []*Model
 	slots  chan struct{} // one for each query under way
 	pace   *pace
+
+	adopted *atomic.Pointer[Dispatcher] // what came in its place; nil in what stays as it is
 }
 
 // New returns a dispatcher.
 func New(o Options) *Dispatcher {
-	d := &Dispatcher{opts: o}
+	d := &Dispatcher{opts: o, adopted: new(atomic.Pointer[Dispatcher])}
 	for _, m := range o.Models {
 		d.models = append(d.models, &m)
 	}
@@ -65,14 +68,36 @@ func New(o Options) *Dispatcher {
 	return d
 }
 
+// Adopt has queries from now on asked as another dispatcher does. Those under way go on as
+// they were begun. How many a tenant made in this minute stays known, where as many may be
+// made.
+func (d *Dispatcher) Adopt(other *Dispatcher) {
+	if old := d.current(); old.pace.perMinute == other.pace.perMinute {
+		other.pace = old.pace
+	}
+	d.adopted.Store(other)
+}
+
+// current returns the dispatcher as it is now.
+func (d *Dispatcher) current() *Dispatcher {
+	if d == nil || d.adopted == nil {
+		return d
+	}
+	if other := d.adopted.Load(); other != nil {
+		return other
+	}
+	return d
+}
+
 // Enabled reports whether a plugin may ask, and there is a model to answer.
 func (d *Dispatcher) Enabled(name string) bool {
+	d = d.current()
 	return d != nil && len(d.models) > 0 && d.Allowed(name)
 }
 
 // Allowed reports whether a plugin may ask.
 func (d *Dispatcher) Allowed(name string) bool {
-	return slices.ContainsFunc(d.opts.Allow, func(pattern string) bool {
+	return slices.ContainsFunc(d.current().opts.Allow, func(pattern string) bool {
 		prefix, open := strings.CutSuffix(pattern, "*")
 		return open && strings.HasPrefix(name, prefix) || name == pattern
 	})
@@ -80,11 +105,12 @@ func (d *Dispatcher) Allowed(name string) bool {
 
 // Reads reports whether some model reads documents of a MIME type by itself.
 func (d *Dispatcher) Reads(mime string) bool {
-	return slices.ContainsFunc(d.models, func(m *Model) bool { return m.Reads(mime) })
+	return slices.ContainsFunc(d.current().models, func(m *Model) bool { return m.Reads(mime) })
 }
 
 // Models returns the models there are, in the order of the configuration.
 func (d *Dispatcher) Models() []Model {
+	d = d.current()
 	all := make([]Model, len(d.models))
 	for i, m := range d.models {
 		all[i] = *m
@@ -97,13 +123,15 @@ func (d *Dispatcher) Only(name string) (*Dispatcher, bool) {
 	if d == nil {
 		return nil, false
 	}
-	only := *d
-	only.models = filter(d.models, func(m *Model) bool { return m.Name == name })
+	only := *d.current()
+	only.adopted = nil
+	only.models = filter(only.models, func(m *Model) bool { return m.Name == name })
 	return &only, len(only.models) > 0
 }
 
 // Spent returns what a tenant has spent today, and what it may.
 func (d *Dispatcher) Spent(ctx context.Context, tenant string) (spent, limit MicroCents, err error) {
+	d = d.current()
 	spent, err = d.opts.Budgets.Spent(ctx, tenant, DaySubject, Today(d.opts.Now()))
 	return spent, d.opts.Limits.Day, err
 }
@@ -114,6 +142,7 @@ func (d *Dispatcher) Ask(ctx context.Context, by Caller, q Query) Answer {
 	if d == nil {
 		return Answer{Err: noModel()}
 	}
+	d = d.current()
 	d.clean(&q)
 	x := &exchange{d: d, by: by, q: &q, began: d.opts.Now(), system: q.System, prompt: grounded(q.Grounding, q.Prompt)}
 	x.day = Today(x.began)

@@ -64,7 +64,7 @@ func (d *Dispatcher) Embedding() *EmbeddingModel {
 	if d == nil {
 		return nil
 	}
-	return d.opts.Embedding
+	return d.current().opts.Embedding
 }
 
 // Embed makes vectors of texts, in as many requests as that takes. Each is counted in
@@ -72,6 +72,7 @@ func (d *Dispatcher) Embedding() *EmbeddingModel {
 // hashes alone: the caller keeps both. A request that may succeed in a while is made a
 // second time. On an error there are no vectors.
 func (d *Dispatcher) Embed(ctx context.Context, by Caller, texts []string) ([][]float32, error) {
+	d = d.current()
 	m := d.Embedding()
 	if m == nil {
 		return nil, errorf(NotConfigured, "no model of embeddings is configured; an administrator names it under models.embedding in mortise.yaml")

@@ -16,7 +16,7 @@ import (
 var migrations embed.FS
 
 const (
-	schema    = 19                   // the version that the newest migration leads to
+	schema    = 21                   // the version that the newest migration leads to
 	versions  = "mortise_migrations" // the table in which goose keeps it: others may use goose in this database too
 	migrating = 0x6d6f7274697365     // the advisory lock that is held meanwhile
 )
@@ -67,7 +67,7 @@ func migrate(ctx context.Context, db *sql.DB, name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.Up(ctx); err != nil {
+	if _, err := p.Up(store.Everywhere(ctx)); err != nil {
 		return fmt.Errorf("migrating %s: %w", name, err)
 	}
 	return nil

@@ -57,6 +57,7 @@ const lastWord = `INSERT INTO chains (id, node, seq, head, mac) VALUES ($1, '', 
 
 // settled implements [sqlstore.Server].
 func (s *Store) settled(ctx context.Context, before, after sqlstore.Place) (bool, error) {
+	ctx = store.Everywhere(ctx) // a commit is of the writes of many
 	tx, err := s.write.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return false, err

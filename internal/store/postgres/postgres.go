@@ -88,7 +88,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 		opts.Lease = defaultLease
 	}
 
-	s := &Store{home: opts.Home, read: stdlib.OpenDB(*config)}
+	s := &Store{home: opts.Home, read: sql.OpenDB(connector{stdlib.GetConnector(*config)})}
 	readers := points.Pool(max(4, runtime.NumCPU()))
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
@@ -101,7 +101,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 			return nil, errors.Join(err, s.read.Close())
 		}
 		// The committer's, the lease's, and one to ask what became of a commit.
-		s.write = stdlib.OpenDB(*config)
+		s.write = sql.OpenDB(connector{stdlib.GetConnector(*config)})
 		s.write.SetMaxOpenConns(3)
 		e.Node = store.NodeRow{ID: id.String(), Addr: opts.Addr, StartedAt: time.Now()}
 		s.lease = newLease(s.write, e.Node, opts.Lease)
@@ -184,6 +184,18 @@ func (s *Store) Held() error {
 	}
 	return s.lease.held()
 }
+
+// For implements [store.Divisible].
+func (s *Store) For(tenant string) store.Store { return division{s.Store.For(tenant), s} }
+
+// A division is a store as one tenant sees it, with the lease of the node.
+type division struct {
+	store.Store
+	of *Store
+}
+
+// Held is [Store.Held].
+func (d division) Held() error { return d.of.Held() }
 
 // Close implements [store.Store], and moves the anchors to where the chains end.
 func (s *Store) Close() (err error) {

@@ -43,7 +43,7 @@ func TestStore(t *testing.T) {
 	places := make(map[string]place)
 	storetest.Run(t, storetest.Engine{Chains: true, Old: old, Edit: func(t *testing.T) (*sql.DB, string) {
 		p := places[t.Name()]
-		db, err := sql.Open("pgx", p.url)
+		db, err := sql.Open("pgx", pgtest.Super(p.url))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 )
@@ -73,6 +72,7 @@ var errRolledBack = errors.New("the server rolled back instead of committing")
 func begin(ctx context.Context, c *sql.Conn, dest []any, query string, args ...any) (found bool, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+	entered := enter(ctx, batch)
 	batch.Queue(query, args...).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(dest...)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -81,7 +81,7 @@ func begin(ctx context.Context, c *sql.Conn, dest []any, query string, args ...a
 		found = err == nil
 		return err
 	})
-	return found, send(ctx, c, batch)
+	return found, send(ctx, c, batch, entered)
 }
 
 // commit implements [sqlstore.Server]. The server's answer to COMMIT in a
@@ -89,6 +89,7 @@ func begin(ctx context.Context, c *sql.Conn, dest []any, query string, args ...a
 // protocol.
 func commit(ctx context.Context, c *sql.Conn, query string, args ...any) error {
 	batch := &pgx.Batch{}
+	leave(batch) // the last statement is of all whose writes these are
 	batch.Queue(query, args...)
 	batch.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
 		if tag.String() != "COMMIT" {
@@ -96,11 +97,19 @@ func commit(ctx context.Context, c *sql.Conn, query string, args ...any) error {
 		}
 		return nil
 	})
-	return send(ctx, c, batch)
+	return send(ctx, c, batch, (*conn).over)
 }
 
-func send(ctx context.Context, c *sql.Conn, batch *pgx.Batch) error {
-	return c.Raw(func(dc any) error { return dc.(*stdlib.Conn).Conn().SendBatch(ctx, batch).Close() })
+// send sends a batch, and tells the connection what it was where it was answered.
+func send(ctx context.Context, c *sql.Conn, batch *pgx.Batch, done func(*conn)) error {
+	return c.Raw(func(dc any) error {
+		own := dc.(*conn)
+		err := own.Conn.Conn().SendBatch(ctx, batch).Close()
+		if err == nil {
+			done(own)
+		}
+		return err
+	})
 }
 
 // full reports whether the server had no room for what was written. Its

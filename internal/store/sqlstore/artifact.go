@@ -49,7 +49,7 @@ func (r *reader) Registered(ctx context.Context, sha256 string) (bool, error) {
 	q.where("sha256 = ?", sha256)
 	q.where("data IS NULL")
 	q.limit(1)
-	id, err := one(rows(ctx, r, q, func(rows *record, id *string) error { return rows.Scan(id) }))
+	id, err := one(rows(store.Everywhere(ctx), r, q, func(rows *record, id *string) error { return rows.Scan(id) }))
 	return id != nil, err
 }
 

@@ -40,10 +40,12 @@ func (c *committer) attempt(batch []*request) (bad int, fault Fault, err error) 
 		if r.fn == nil {
 			continue
 		}
+		tx.writer.tenant = r.tenant
 		if err := tx.do(r.fn); err != nil {
 			return c.abort(tx, i, err)
 		}
 	}
+	tx.writer.tenant = store.AllTenants
 	left := false
 	if last && c.entered {
 		if left, err = tx.leave(e.Node.ID); err != nil {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,19 +16,27 @@ import (
 // authorityRows say what is signed of each of [store.AuthorityTables]: what says
 // who may do what, and not what merely happened. Of approvals those count that may
 // still have an effect.
-var authorityRows = map[string]struct{ columns, where, order string }{
+//
+// joined is the column of a whole number that the last column is hashed with. That one came
+// when rows were signed already: where it is empty, a row has the hash that it had before.
+var authorityRows = map[string]struct {
+	columns, where, order string
+	joined                int
+}{
 	"agents":      {columns: `tenant, id, created_by, created_at, brain, tier, prompt, settings, state`, order: "tenant, id"},
 	"approvals":   {columns: approvalColumns, where: "state IN ('open', 'approved')", order: "tenant, id"},
 	"assignments": {columns: assignmentColumns, order: "tenant, subject, plugin"},
-	"identities":  {columns: identityColumns, order: "tenant, provider, external_id"},
+	"identities":  {columns: identityColumns, order: "tenant, provider, external_id", joined: 7},
 	"kv":          {columns: `tenant, owner, scope, namespace, key, value`, where: "owner = ':host' AND scope = 'site'", order: "tenant, namespace, key"},
 	"plugins":     {columns: pluginColumns, order: "name, version"},
 	"policies":    {columns: policyColumns, order: "tenant, name"},
 	"schedules": {columns: `tenant, id, owner_type, owner_id, scopes, operation, spec, zone, misfire, catch_up, overlap, overlay, input, state,
 		asker`, order: "tenant, id"},
-	"browser_sessions": {columns: browserColumns, order: "id"},
+	"browser_sessions": {columns: browserColumns, order: "id", joined: 7},
+	"tenant_plugins":   {columns: tenantPluginColumns, order: "tenant, name, version"},
+	"tenants":          {columns: `name, created_by, created_at, disabled_at`, order: "name"},
 	"tokens":           {columns: tokenColumns, order: "id"},
-	"users":            {columns: userColumns, order: "id"},
+	"users":            {columns: userColumns, order: "id", joined: 9},
 }
 
 // AuthorityHash implements [store.Reader].
@@ -50,14 +59,21 @@ func (r *reader) AuthorityHash(ctx context.Context, table string) (string, error
 		dest[i] = &values[i]
 	}
 	sum, row := store.NewAuthorityHash(table), make([][]byte, n)
-	for _, err := range rows(ctx, r, q, func(rows *record, _ *struct{}) error {
+	for _, err := range rows(store.Everywhere(ctx), r, q, func(rows *record, _ *struct{}) error {
 		if err := rows.Scan(dest...); err != nil {
 			return err
 		}
 		for i, value := range values {
 			row[i] = value
 		}
-		sum.Row(row)
+		if last := len(row) - 1; of.joined == 0 {
+			sum.Row(row)
+		} else {
+			if len(row[last]) > 0 { // no whole number has a line break
+				row[of.joined] = slices.Concat(row[of.joined], []byte("\n"), row[last])
+			}
+			sum.Row(row[:last])
+		}
 		return nil
 	}) {
 		if err != nil {

@@ -77,3 +77,6 @@ func (o *Ownership) tables() (names []string) {
 	}
 	return names
 }
+
+// A classError is a value of a class that its column does not declare.
+type classError = store.ClassError

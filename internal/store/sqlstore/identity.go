@@ -9,11 +9,11 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
-const identityColumns = `tenant, provider, external_id, principal_type, principal_id, scopes, linked_by, linked_at, adapter`
+const identityColumns = `tenant, provider, external_id, principal_type, principal_id, scopes, linked_by, linked_at, adapter, asker`
 
-const putIdentity = `INSERT INTO identities (` + identityColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+const putIdentity = `INSERT INTO identities (` + identityColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (tenant, provider, external_id) DO UPDATE SET principal_type = excluded.principal_type, principal_id = excluded.principal_id,
-		scopes = excluded.scopes, linked_by = excluded.linked_by, linked_at = excluded.linked_at, adapter = excluded.adapter`
+		scopes = excluded.scopes, linked_by = excluded.linked_by, linked_at = excluded.linked_at, adapter = excluded.adapter, asker = excluded.asker`
 
 // Identity implements [store.Reader].
 func (r *reader) Identity(ctx context.Context, tenant, provider, externalID string) (*store.IdentityRow, error) {
@@ -48,7 +48,7 @@ func (t *tx) PutIdentity(r store.IdentityRow) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(putIdentity, r.Tenant, r.Provider, r.ExternalID, r.PrincipalType, r.PrincipalID, scopes, r.By, micros(r.At), r.Adapter)
+	_, err = t.Exec(putIdentity, r.Tenant, r.Provider, r.ExternalID, r.PrincipalType, r.PrincipalID, scopes, r.By, micros(r.At), r.Adapter, r.Asker)
 	return err
 }
 
@@ -60,7 +60,7 @@ func (t *tx) DeleteIdentity(tenant, provider, externalID string) (bool, error) {
 func scanIdentity(rows *record, r *store.IdentityRow) error {
 	var scopes string
 	var at int64
-	if err := rows.Scan(&r.Tenant, &r.Provider, &r.ExternalID, &r.PrincipalType, &r.PrincipalID, &scopes, &r.By, &at, &r.Adapter); err != nil {
+	if err := rows.Scan(&r.Tenant, &r.Provider, &r.ExternalID, &r.PrincipalType, &r.PrincipalID, &scopes, &r.By, &at, &r.Adapter, &r.Asker); err != nil {
 		return err
 	}
 	var err error
@@ -71,12 +71,12 @@ func scanIdentity(rows *record, r *store.IdentityRow) error {
 	return nil
 }
 
-const userColumns = `tenant, id, principal_type, principal_id, identities, invite_hash, invite_expires, created_by, created_at, disabled_at`
+const userColumns = `tenant, id, principal_type, principal_id, identities, invite_hash, invite_expires, created_by, created_at, disabled_at, invited_by`
 
-const putUser = `INSERT INTO users (` + userColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+const putUser = `INSERT INTO users (` + userColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (id) DO UPDATE SET principal_type = excluded.principal_type, principal_id = excluded.principal_id, identities = excluded.identities,
 		invite_hash = excluded.invite_hash, invite_expires = excluded.invite_expires, created_by = excluded.created_by,
-		created_at = excluded.created_at, disabled_at = excluded.disabled_at
+		created_at = excluded.created_at, disabled_at = excluded.disabled_at, invited_by = excluded.invited_by
 	WHERE users.tenant = excluded.tenant`
 
 // User implements [store.Reader].
@@ -101,7 +101,7 @@ func (t *tx) PutUser(r store.UserRow) error {
 		return t.fail(err)
 	}
 	put, err := t.Exec(putUser, r.Tenant, r.ID, r.PrincipalType, r.PrincipalID, string(identities), r.InviteHash, micros(r.InviteExpires), r.By,
-		micros(r.CreatedAt), micros(r.DisabledAt))
+		micros(r.CreatedAt), micros(r.DisabledAt), r.InvitedBy)
 	if err == nil && !put {
 		return t.fail(fmt.Errorf("user %s belongs to another tenant", r.ID))
 	}
@@ -111,7 +111,7 @@ func (t *tx) PutUser(r store.UserRow) error {
 func scanUser(rows *record, r *store.UserRow) error {
 	var identities string
 	var invite, created, disabled int64
-	if err := rows.Scan(&r.Tenant, &r.ID, &r.PrincipalType, &r.PrincipalID, &identities, &r.InviteHash, &invite, &r.By, &created, &disabled); err != nil {
+	if err := rows.Scan(&r.Tenant, &r.ID, &r.PrincipalType, &r.PrincipalID, &identities, &r.InviteHash, &invite, &r.By, &created, &disabled, &r.InvitedBy); err != nil {
 		return err
 	}
 	if err := json.Unmarshal([]byte(identities), &r.Identities); err != nil {
@@ -122,7 +122,7 @@ func scanUser(rows *record, r *store.UserRow) error {
 }
 
 // browserColumns are those that are signed; when a session was last used only happened.
-const browserColumns = `tenant, id, hash, user_id, asker, created_at, signed_in_at, expires_at`
+const browserColumns = `tenant, id, hash, user_id, asker, created_at, signed_in_at, expires_at, given_groups`
 
 // BrowserSession implements [store.Reader].
 func (r *reader) BrowserSession(ctx context.Context, hash string) (*store.BrowserSessionRow, error) {
@@ -141,8 +141,15 @@ func (r *reader) BrowserSessions(ctx context.Context, tenant string) ([]store.Br
 
 // InsertBrowserSession implements [store.Tx].
 func (t *tx) InsertBrowserSession(r store.BrowserSessionRow) error {
-	_, err := t.Exec(`INSERT INTO browser_sessions (`+browserColumns+`, used_at, used_from) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, '')`,
-		r.Tenant, r.ID, r.Hash, r.User, r.Asker, micros(r.CreatedAt), micros(r.SignedInAt), micros(r.ExpiresAt))
+	groups := ""
+	if len(r.Groups) > 0 {
+		var err error
+		if groups, err = t.array(r.Groups); err != nil {
+			return err
+		}
+	}
+	_, err := t.Exec(`INSERT INTO browser_sessions (`+browserColumns+`, used_at, used_from) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '')`,
+		r.Tenant, r.ID, r.Hash, r.User, r.Asker, micros(r.CreatedAt), micros(r.SignedInAt), micros(r.ExpiresAt), groups)
 	return err
 }
 
@@ -159,8 +166,15 @@ func (t *tx) UseBrowserSession(id string, at time.Time, from string) error {
 
 func scanBrowser(rows *record, r *store.BrowserSessionRow) error {
 	var created, signed, expires, used int64
-	if err := rows.Scan(&r.Tenant, &r.ID, &r.Hash, &r.User, &r.Asker, &created, &signed, &expires, &used, &r.UsedFrom); err != nil {
+	var groups string
+	if err := rows.Scan(&r.Tenant, &r.ID, &r.Hash, &r.User, &r.Asker, &created, &signed, &expires, &groups, &used, &r.UsedFrom); err != nil {
 		return err
+	}
+	if groups != "" {
+		var err error
+		if r.Groups, err = fromArray(groups); err != nil {
+			return fmt.Errorf("groups of session %s: %w", r.ID, err)
+		}
 	}
 	r.CreatedAt, r.SignedInAt, r.ExpiresAt, r.UsedAt = fromMicros(created), fromMicros(signed), fromMicros(expires), fromMicros(used)
 	return nil

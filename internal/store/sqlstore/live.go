@@ -25,21 +25,21 @@ func (r *reader) LiveDigests(ctx context.Context, table string) iter.Seq2[string
 	}
 	q := selectFrom("digest", table)
 	q.where(where)
-	return rows(ctx, r, q, func(rows *record, digest *string) error { return rows.Scan(digest) })
+	return rows(store.Everywhere(ctx), r, q, func(rows *record, digest *string) error { return rows.Scan(digest) })
 }
 
 // LiveCalls implements [store.Reader].
 func (r *reader) LiveCalls(ctx context.Context) iter.Seq2[store.CallRow, error] {
 	q := selectFrom(callColumns, "calls")
 	q.where(liveRows["calls"])
-	return rows(ctx, r, q, scanCall)
+	return rows(store.Everywhere(ctx), r, q, scanCall)
 }
 
 // LivePlans implements [store.Reader].
 func (r *reader) LivePlans(ctx context.Context) iter.Seq2[store.PlanRow, error] {
 	q := selectFrom(planColumns, "plans")
 	q.where(liveRows["plans"])
-	return rows(ctx, r, q, scanPlan)
+	return rows(store.Everywhere(ctx), r, q, scanPlan)
 }
 
 // unique are the columns by which a row of a table is looked up besides its id.
@@ -53,7 +53,7 @@ func (r *reader) HiddenLive(ctx context.Context, table string) (int64, error) {
 	q.where(liveRows[table])
 	q.where("(COALESCE((SELECT f.key FROM " + table + " AS f WHERE f.tenant = t.tenant AND f.id = t.id), '') <> t.key" +
 		" OR COALESCE((SELECT f.id FROM " + table + " AS f WHERE f.tenant = t.tenant AND " + unique[table] + "), '') <> t.id)")
-	n, err := one(rows(ctx, r, q, func(rows *record, n *int64) error { return rows.Scan(n) }))
+	n, err := one(rows(store.Everywhere(ctx), r, q, func(rows *record, n *int64) error { return rows.Scan(n) }))
 	if err != nil || n == nil {
 		return 0, err
 	}

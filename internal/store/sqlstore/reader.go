@@ -165,7 +165,7 @@ func rows[T any](ctx context.Context, r *reader, q *query, scan func(*record, *T
 			if store.Keeps(ctx) {
 				text += r.keep
 			}
-			ctx = r.calm
+			ctx = store.InTenant(r.calm, store.TenantOf(ctx))
 		}
 		rows, err := r.query(ctx, text, q.args...)
 		if err != nil {

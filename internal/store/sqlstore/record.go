@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // A record is the row at hand of an answer. Where the engine keeps values of any storage
@@ -90,7 +88,7 @@ func (r *record) wrong(bad int) error {
 	if err != nil {
 		return err
 	}
-	e := &store.ClassError{Table: from(r.query), Column: columns[bad], Have: r.cells[bad].have, Want: r.cells[bad].want}
+	e := &classError{Table: from(r.query), Column: columns[bad], Have: r.cells[bad].have, Want: r.cells[bad].want}
 	for i, column := range columns {
 		if slices.Contains([]string{"id", "name", "key", "subject", "seq", "n"}, column) && r.cells[i].want == "" {
 			e.Row = strings.TrimPrefix(e.Row+", "+column+" "+r.cells[i].text(), ", ")

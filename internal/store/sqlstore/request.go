@@ -15,9 +15,12 @@ import (
 //	leaving    taken, and the caller wants to go as soon as it may
 //	withdrawn  the caller went
 type request struct {
-	ctx   context.Context
-	fn    func(store.Tx) error // nil only with last
-	last  bool                 // the node leaves the books
+	ctx  context.Context
+	fn   func(store.Tx) error // nil only with last
+	last bool                 // the node leaves the books
+
+	tenant string // whose rows fn may have; [store.AllTenants] for the site
+
 	state atomic.Int32
 	done  chan error // buffered: the committer never waits for a caller
 }

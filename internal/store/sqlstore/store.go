@@ -51,14 +51,14 @@ func (s *Store) Node() string { return s.engine.Node.ID }
 // Write implements [store.Store].
 func (s *Store) Write(ctx context.Context, fn func(store.Tx) error) error {
 	fn, settle := store.Expecting(ctx, fn)
-	err := s.write(&request{ctx: ctx, fn: fn})
+	err := s.write(&request{ctx: ctx, fn: fn, tenant: store.AllTenants})
 	settle(err)
 	return err
 }
 
 // WriteLast implements [store.Store].
 func (s *Store) WriteLast(ctx context.Context, fn func(store.Tx) error) error {
-	return s.write(&request{ctx: ctx, fn: fn, last: true})
+	return s.write(&request{ctx: ctx, fn: fn, last: true, tenant: store.AllTenants})
 }
 
 func (s *Store) write(r *request) error {
@@ -70,12 +70,17 @@ func (s *Store) write(r *request) error {
 
 // Snapshot implements [store.Store].
 func (s *Store) Snapshot(ctx context.Context, fn func(store.Reader) error) error {
-	tx, err := s.begin(ctx)
+	return s.snapshot(ctx, store.AllTenants, fn)
+}
+
+func (s *Store) snapshot(ctx context.Context, tenant string, fn func(store.Reader) error) error {
+	tx, err := s.begin(within(ctx, tenant))
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() // nothing was written
 	return fn(&reader{newest: s.newest, own: s.own, text: s.text, typed: s.typed, query: func(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+		ctx = within(ctx, tenant)
 		var stmt *sql.Stmt
 		if s.read != nil {
 			stmt = s.read.known(query)
@@ -96,6 +101,9 @@ func (s *Store) begin(ctx context.Context) (tx *sql.Tx, err error) {
 }
 
 func (s *Store) query(ctx context.Context, query string, args ...any) (rows *sql.Rows, err error) {
+	if store.TenantOf(ctx) == "" {
+		ctx = store.Everywhere(ctx) // this is the store of the site; see [Store.For]
+	}
 	if s.read != nil {
 		stmt, err := s.read.get(ctx, query)
 		if err != nil {

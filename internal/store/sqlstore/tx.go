@@ -143,7 +143,7 @@ func (t *tx) Row(dest []any, query string, args ...any) (found bool, err error) 
 	w := t.writer
 	if s := w.engine.Server; s != nil && !t.begun {
 		t.begun = true
-		found, err = s.Begin(w.ctx, w.conn, dest, w.engine.rebind(query), args...)
+		found, err = s.Begin(w.within(w.ctx), w.conn, dest, w.engine.rebind(query), args...)
 		return found, t.fail(err)
 	}
 	rows, err := w.query(w.ctx, query, args...)

@@ -21,6 +21,16 @@ type writer struct {
 
 	ctx    context.Context // of the transaction
 	cancel context.CancelFunc
+	tenant string // whose closure runs; [store.AllTenants] around them
+}
+
+// within returns ctx with whose rows a statement works on: all where the statement says
+// so, and otherwise those of the closure that runs.
+func (w *writer) within(ctx context.Context) context.Context {
+	if store.TenantOf(ctx) == store.AllTenants {
+		return ctx
+	}
+	return store.InTenant(ctx, w.tenant)
 }
 
 // connect opens the connection if there is none.
@@ -51,6 +61,7 @@ func (w *writer) connect() error {
 // row that is asked for.
 func (w *writer) begin() (*tx, error) {
 	w.ctx, w.cancel = w.patience()
+	w.tenant = store.AllTenants
 	if err := fault.Err("begin"); err != nil {
 		w.cancel()
 		return nil, fmt.Errorf("beginning a transaction: %w", err)
@@ -119,7 +130,7 @@ func (w *writer) run(query string, args ...any) error {
 
 func (w *writer) exec(query string, args ...any) (sql.Result, error) {
 	if w.stmts == nil {
-		return w.conn.ExecContext(w.ctx, w.engine.rebind(query), args...)
+		return w.conn.ExecContext(w.within(w.ctx), w.engine.rebind(query), args...)
 	}
 	stmt, err := w.stmts.get(w.ctx, query)
 	if err != nil {
@@ -130,7 +141,7 @@ func (w *writer) exec(query string, args ...any) (sql.Result, error) {
 
 func (w *writer) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	if w.stmts == nil {
-		return w.conn.QueryContext(ctx, w.engine.rebind(query), args...)
+		return w.conn.QueryContext(w.within(ctx), w.engine.rebind(query), args...)
 	}
 	stmt, err := w.stmts.get(ctx, query)
 	if err != nil {

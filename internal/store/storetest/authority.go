@@ -25,7 +25,7 @@ var happens = map[string][]string{
 // authorityKeys are the columns that tell the rows of a table apart.
 var authorityKeys = map[string]string{
 	"agents": "id", "approvals": "id", "assignments": "plugin", "identities": "external_id", "kv": "key", "plugins": "version", "policies": "name", "schedules": "id", "tokens": "id",
-	"browser_sessions": "id", "users": "id",
+	"browser_sessions": "id", "users": "id", "tenants": "name", "tenant_plugins": "version",
 }
 
 // authorityChanges put a row into each table and, called with another text, change it.
@@ -73,6 +73,12 @@ var authorityChanges = map[string]func(tx store.Tx, text string) error{
 			return err
 		}
 		return tx.InsertBrowserSession(store.BrowserSessionRow{Tenant: "t", ID: "s1", Hash: "00" + text, User: "u1", CreatedAt: epoch})
+	},
+	"tenants": func(tx store.Tx, text string) error {
+		return tx.PutTenant(store.TenantRow{Name: "acme", By: "ada" + text, CreatedAt: epoch})
+	},
+	"tenant_plugins": func(tx store.Tx, text string) error {
+		return tx.PutTenantPlugin("acme", store.PluginRow{Name: "mail", Version: "1.0.0", PackageDigest: "sha256:p" + text, Path: "/p", Manifest: []byte(`{}`), State: store.PluginActive, RegisteredAt: epoch})
 	},
 	"plugins": func(tx store.Tx, text string) error {
 		return tx.PutPlugin(store.PluginRow{Name: "mail", Version: "1.0.0", PackageDigest: "sha256:p" + text, Path: "/p", Manifest: []byte(`{}`), State: store.PluginActive, RegisteredAt: epoch})

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -11,10 +12,10 @@ import (
 func identities(t *testing.T, b *bundle) {
 	row := store.IdentityRow{
 		Tenant: "t", Provider: "slack", ExternalID: "U1", PrincipalType: "user", PrincipalID: "ada", Scopes: []string{"run", "approve"},
-		By: "user:root", Adapter: "events", At: epoch,
+		By: "user:root", Asker: "os:1", Adapter: "events", At: epoch,
 	}
 	second, third, foreign := row, row, row
-	second.ExternalID, second.Scopes = "U2", []string{}
+	second.ExternalID, second.Scopes, second.Asker = "U2", []string{}, ""
 	third.Provider = "github"
 	foreign.Tenant, foreign.PrincipalID = "u", "eve"
 	put := func(rows ...store.IdentityRow) {
@@ -72,14 +73,14 @@ func identities(t *testing.T, b *bundle) {
 
 func users(t *testing.T, b *bundle) {
 	first := store.UserRow{
-		Tenant: "t", ID: "u1", PrincipalType: "user", PrincipalID: "ann", By: "root", CreatedAt: epoch, InviteHash: "00", InviteExpires: epoch.Add(time.Hour),
+		Tenant: "t", ID: "u1", PrincipalType: "user", PrincipalID: "ann", By: "root", CreatedAt: epoch, InviteHash: "00", InviteExpires: epoch.Add(time.Hour), InvitedBy: "os:2",
 		Identities: []store.UserIdentity{
 			{Asker: "os:1", LinkedAt: epoch},
-			{Asker: "oidc:a/b", Issuer: "https://a", Subject: "«b»", LinkedAt: epoch, UnlinkedAt: epoch.Add(time.Minute)},
+			{Asker: "oidc:a/b", Issuer: "https://a", Subject: "«b»", LinkedAt: epoch, UnlinkedAt: epoch.Add(time.Minute), Seen: "user:root"},
 		},
 	}
 	second, foreign := first, first
-	second.ID, second.PrincipalID, second.Identities, second.InviteHash, second.InviteExpires = "u2", "bob", []store.UserIdentity{}, "", time.Time{}
+	second.ID, second.PrincipalID, second.Identities, second.InviteHash, second.InviteExpires, second.InvitedBy = "u2", "bob", []store.UserIdentity{}, "", time.Time{}, ""
 	foreign.ID, foreign.Tenant = "u0", "u"
 	put := func(rows ...store.UserRow) error {
 		return b.Write(t.Context(), func(tx store.Tx) error {
@@ -101,7 +102,7 @@ func users(t *testing.T, b *bundle) {
 		t.Fatal(err)
 	}
 	check(first, second)
-	first.DisabledAt, first.InviteHash, first.InviteExpires = epoch.Add(time.Hour), "", time.Time{}
+	first.DisabledAt, first.InviteHash, first.InviteExpires, first.InvitedBy = epoch.Add(time.Hour), "", time.Time{}, ""
 	if err := put(first); err != nil {
 		t.Fatal(err)
 	}
@@ -123,9 +124,9 @@ func users(t *testing.T, b *bundle) {
 }
 
 func browserSessions(t *testing.T, b *bundle) {
-	first := store.BrowserSessionRow{Tenant: "t", ID: "s1", Hash: "11", User: "u1", Asker: "oidc:a/b", CreatedAt: epoch, SignedInAt: epoch.Add(time.Minute), ExpiresAt: epoch.Add(time.Hour)}
+	first := store.BrowserSessionRow{Tenant: "t", ID: "s1", Hash: "11", User: "u1", Asker: "oidc:a/b", CreatedAt: epoch, SignedInAt: epoch.Add(time.Minute), ExpiresAt: epoch.Add(time.Hour), Groups: []string{"«a»", "b"}}
 	second, foreign := first, first
-	second.ID, second.Hash = "s2", "22"
+	second.ID, second.Hash, second.Groups = "s2", "22", nil
 	foreign.ID, foreign.Hash, foreign.Tenant = "s0", "00", "u"
 	check := func(want ...store.BrowserSessionRow) {
 		t.Helper()
@@ -158,4 +159,33 @@ func browserSessions(t *testing.T, b *bundle) {
 		}
 	}
 	check(second)
+}
+
+// joinedColumns has rows that were signed before a column joined keep their hash, and those
+// that use it another.
+func joinedColumns(t *testing.T, b *bundle) {
+	row := store.UserRow{Tenant: "t", ID: "u1", PrincipalType: "user", PrincipalID: "ada", By: "root", CreatedAt: epoch}
+	sum := func() string {
+		t.Helper()
+		got, err := b.AuthorityHash(t.Context(), "users")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	write(t, b, func(tx store.Tx) error { return tx.PutUser(row) })
+	before := store.NewAuthorityHash("users")
+	var values [][]byte
+	for _, value := range []string{"t", "u1", "user", "ada", "[]", "", "0", "root", strconv.FormatInt(epoch.UnixMicro(), 10), "0"} {
+		values = append(values, []byte(value))
+	}
+	before.Row(values)
+	if got := sum(); got != before.Sum() {
+		t.Errorf("a row of an earlier schema has the hash %s, and had %s", got, before.Sum())
+	}
+	row.InvitedBy = "os:1"
+	write(t, b, func(tx store.Tx) error { return tx.PutUser(row) })
+	if sum() == before.Sum() {
+		t.Error("who has seen an invitation is not signed")
+	}
 }

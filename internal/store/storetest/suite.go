@@ -42,6 +42,7 @@ var suite = []struct {
 	{"tokens", tokens},
 	{"users", users},
 	{"browser sessions", browserSessions},
+	{"a column that joins later changes no hash", joinedColumns},
 	{"a session comes back as it was put", sessionRoundTrip},
 	{"sessions are listed newest first", sessionsNewestFirst},
 	{"an artifact comes back as it was put", artifactRoundTrip},

@@ -61,8 +61,8 @@ it; pg_dump backs that up.`,
 // mayBackup refuses who may not copy everything that is kept. The administrator may,
 // and needs no host for it.
 func (c *command) mayBackup(ctx context.Context) error {
-	if c.as == "" {
-		return nil
+	if err := c.ofSite(); err != nil || c.as == "" {
+		return err
 	}
 	return c.withHost(ctx, func(a *app.App) error { return a.As(a.Principal).Admin().MayBackup(ctx) })
 }

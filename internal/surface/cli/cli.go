@@ -102,6 +102,7 @@ type command struct {
 	home, config string // --home, --config
 	database     string // --database
 	as           string // --as
+	tenant       string // --tenant
 	server       string // --server
 	embedded     bool   // --embedded
 	homeGiven    bool   // --home is on the command line
@@ -143,6 +144,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	flags.StringVar(&c.home, "home", defaultHome(), "data directory (or MORTISE_HOME)")
 	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
 	flags.StringVar(&c.as, "as", os.Getenv("MORTISE_AS"), "who acts: a principal that the configuration names, its own principal if empty (or MORTISE_AS)")
+	flags.StringVar(&c.tenant, "tenant", os.Getenv("MORTISE_TENANT"), "act for another tenant, as its owner; for the owner of the site alone (or MORTISE_TENANT)")
 	flags.StringVar(&c.database, "database", "", "PostgreSQL database, postgres://...; SQLite in the data directory if nothing says otherwise (or MORTISE_DATABASE)")
 	c.mannerFlags(root)
 	for _, g := range c.groups() {
@@ -185,7 +187,7 @@ func (c *command) groups() []helpGroup {
 		{"plugins", "Plugins", []*cobra.Command{c.new(), c.plugins(), c.check(), c.test(), c.route(), c.adapters()}},
 		{"agents", "Agents", []*cobra.Command{c.agents(), c.chat(), c.models()}},
 		{"knowledge", "Knowledge", []*cobra.Command{c.knowledge(), c.reference()}},
-		{"people", "People and rights", []*cobra.Command{c.policy(), c.identities(), c.users(), c.tokens(), c.secrets(), c.connect(), c.accounts()}},
+		{"people", "People and rights", []*cobra.Command{c.policy(), c.identities(), c.users(), c.tenants(), c.tokens(), c.quotas(), c.secrets(), c.connect(), c.accounts()}},
 		{"hosts", "Hosts elsewhere", []*cobra.Command{c.login(), c.logout(), c.contexts()}},
 		{hostGroup, "Host", []*cobra.Command{c.serve(), c.doctor(), c.configuration(), c.backup(), c.restore(), c.recovery(), c.version()}},
 	}
@@ -267,7 +269,7 @@ func (c *command) open(ctx context.Context) (*app.App, error) {
 	if err := c.isHere("this"); err != nil {
 		return nil, err
 	}
-	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), As: c.as, Scrubber: c.scrubber, Notice: c.notice, Brief: true})
+	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), As: c.as, Tenant: c.tenant, Scrubber: c.scrubber, Notice: c.notice, Brief: true})
 }
 
 var errNoHome = errors.New("--home is empty; it names the data directory")

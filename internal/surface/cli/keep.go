@@ -25,5 +25,5 @@ func (c *command) keepSession(ctx context.Context, session string) error {
 	if c.home == "" {
 		return usage{errNoHome}
 	}
-	return upkeep.Keep(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Scrubber: c.scrubber}, session)
+	return upkeep.Keep(ctx, app.Options{Tenant: c.tenant, Home: c.home, Config: c.config, Database: c.databaseURL(), Scrubber: c.scrubber}, session)
 }

@@ -23,6 +23,9 @@ func (c *command) reading(ctx context.Context, do func(host.Store) error) (err e
 	if c.home == "" {
 		return usage{errNoHome}
 	}
+	if err := c.ofSite(); err != nil {
+		return err
+	}
 	if err := c.isHere("this"); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (c *command) who(name, operator string) client.Who {
 // options say which host is meant.
 func (c *command) options() client.Options {
 	server := c.server
-	if c.embedded {
+	if c.embedded || c.tenant != "" { // the API is of one tenant, that of who asks
 		server = client.Here
 	}
 	return client.Options{
@@ -43,6 +43,9 @@ func (c *command) options() client.Options {
 func (c *command) reach(ctx context.Context, here door, do func(*ask) error) error {
 	if c.embedded && c.server != "" && c.server != client.Here {
 		return onlyOne("--embedded", "--server")
+	}
+	if c.tenant != "" && c.server != "" && c.server != client.Here {
+		return onlyOne("--tenant", "--server")
 	}
 	h, err := client.Reach(ctx, c.options())
 	if errors.As(err, new(client.Misuse)) {
@@ -93,7 +96,7 @@ func (c *command) mannerFlags(root *cobra.Command) {
 // isLocal are the commands that are of a data directory, with those below them. The others
 // that open one find out when they do.
 var isLocal = map[string]bool{
-	"mortise serve": true, "mortise doctor": true, "mortise config": true, "mortise backup": true, "mortise restore": true,
+	"mortise serve": true, "mortise config": true, "mortise backup": true, "mortise restore": true,
 	"mortise check": true, "mortise test": true, "mortise ledger verify": true,
 }
 

@@ -2,8 +2,12 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +35,7 @@ machines can reach needs a certificate, server.tls_cert and server.tls_key.
 
 Ctrl-C, or SIGTERM, begins nothing more and waits for what was begun, for as long as
 drain in mortise.yaml says. A second one exits at once; the next 'mortise serve'
-recovers what it interrupted.`,
+recovers what it interrupted. SIGHUP, or 'mortise serve reload', reads mortise.yaml again.`,
 		Example: `  mortise serve
   mortise serve --listen 127.0.0.1:8080`,
 		Args: cobra.NoArgs,
@@ -43,15 +47,55 @@ recovers what it interrupted.`,
 			return c.stay(cmd.Context(), where, insecure)
 		},
 	}
+	cmd.AddCommand(c.command(spec{
+		use: "reload", short: "Have the host that serves read its configuration again", example: "  mortise serve reload", door: nowhere,
+		long: `Have the host that serves this data directory read its configuration again, as SIGHUP does.
+
+Principals, groups, roles, policies, rates, sign-ins, models, limits of one call and the
+level of the log are in force at once. What is not is named, and needs a restart. A
+configuration that cannot be used changes nothing.`,
+	}, c.reload))
 	cmd.Flags().StringVar(&address, "listen", "", "answer the API and take deliveries of channels on this address, such as 127.0.0.1:8080 (port 0: any that is free)")
 	cmd.Flags().BoolVar(&insecure, "insecure-listen", false, "listen without a certificate also where other machines can reach it")
 	return cmd
+}
+
+// reload has the host that serves read its configuration again.
+func (c *command) reload(ctx context.Context, _ *ask) error {
+	if c.home == "" {
+		return usage{errNoHome}
+	}
+	done, err := server.Reload(ctx, c.home)
+	switch {
+	case err != nil:
+		return err
+	case c.json:
+		return c.print(done)
+	case len(done.Changed)+len(done.Restart) == 0:
+		_, err = fmt.Fprintln(c.out, "nothing changed")
+	}
+	for _, keys := range []struct {
+		what string
+		all  []string
+	}{{"in force now", done.Changed}, {"needs a restart", done.Restart}} {
+		if len(keys.all) > 0 {
+			_, err = fmt.Fprintf(c.out, "%s: %s\n", keys.what, strings.Join(keys.all, ", "))
+		}
+	}
+	return err
 }
 
 func (c *command) stay(ctx context.Context, address *string, insecure bool) (err error) {
 	if c.home == "" {
 		return usage{errNoHome}
 	}
+	if err := c.ofSite(); err != nil {
+		return err
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Reset(syscall.SIGHUP) // which ends every other command
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	release, err := setup.Exclusive(c.home)
 	if err != nil {
 		return err
@@ -84,7 +128,7 @@ func (c *command) stay(ctx context.Context, address *string, insecure bool) (err
 		database = "SQLite"
 	}
 	c.say("serving %s, database %s, %d workers; Ctrl-C stops", a.Home, database, a.Config.Workers)
-	return server.Run(ctx, a, l, first)
+	return server.Run(ctx, a, l, first, hangups)
 }
 
 // reached prints where the host can be reached, or that no listener serves the

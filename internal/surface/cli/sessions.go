@@ -106,7 +106,7 @@ func (c *command) keeping(ctx context.Context, do func(k client.Host) error) err
 	if err != nil {
 		return usage{err}
 	}
-	if c.as == "" || c.as == conf.Principal {
+	if c.tenant == "" && (c.as == "" || c.as == conf.Principal) {
 		return c.reading(ctx, func(st host.Store) error {
 			return do(client.Embedded(host.Reading(st, conf.Tenant), c.who(conf.Principal, conf.Principal)))
 		})

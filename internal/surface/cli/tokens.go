@@ -37,8 +37,9 @@ func (c *command) tokensCreate() *cobra.Command {
 		short:    "Create a token; it is shown this once",
 		long: `Create a token; it is shown this once. NAME says what it is for.
 
-Scopes say what of the API it may be used for: read looks, run calls operations, approve
-decides about approvals, configure changes what the host has, admin is all of these.
+Scopes say what of the API it may be used for: read looks, run calls operations,
+decide asks about tools that run elsewhere, approve decides about approvals,
+configure changes what the host has, admin is all of these.
 --operation restricts it to the operations named. It expires after 90 days, unless
 --expires or --no-expiry says otherwise.
 

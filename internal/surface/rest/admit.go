@@ -25,7 +25,8 @@ import (
 
 // Bounds of what a request is made of.
 const (
-	maxToken     = 512
+	maxToken     = 512     // of this host
+	maxSigned    = 8 << 10 // of a provider
 	maxRequestID = 128
 	maxPath      = 1024
 	maxQuery     = 4096
@@ -51,7 +52,7 @@ func (s *server) addressed(r *http.Request) error {
 	if len(r.URL.Path) > maxPath || len(r.URL.RawQuery) > maxQuery {
 		return refused(http.StatusRequestURITooLong, plugin.CodeInvalidInput, "the address of the request is longer than the host accepts")
 	}
-	if loopback(r) && !local(r.Host) && !s.names[r.Host] {
+	if loopback(r) && !local(r.Host) && (s.Named == nil || !s.Named(r.Host)) {
 		return refused(http.StatusForbidden, plugin.CodePolicyDenied, "the host is not reached by this name")
 	}
 	for _, origin := range r.Header.Values("Origin") {
@@ -95,11 +96,11 @@ func (s *server) authenticate(r *http.Request) (host.Caller, error) {
 	if len(r.Header.Values(AsHeader)) > 0 {
 		return host.Caller{}, errAs
 	}
-	if len(given) != 1 || len(given[0]) > maxToken {
+	if len(given) != 1 || len(given[0]) > maxSigned {
 		return host.Caller{}, unknown
 	}
 	scheme, token, _ := strings.Cut(given[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(token, "mrt_") {
+	if !strings.EqualFold(scheme, "Bearer") || token == "" || strings.HasPrefix(token, host.TokenPrefix) && len(token) > maxToken {
 		return host.Caller{}, unknown
 	}
 	remote, _, err := net.SplitHostPort(r.RemoteAddr)

@@ -108,7 +108,7 @@ func (r *registry) listApprovals(ctx context.Context, q *request, in *struct {
 		if !in.Questions {
 			continue
 		}
-		asked, err := r.Host.Approvers().Question(ctx, &rows[i])
+		asked, err := q.api.Approvers().Question(ctx, &rows[i])
 		if err != nil {
 			return nil, err
 		}

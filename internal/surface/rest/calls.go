@@ -62,10 +62,11 @@ type Effect struct {
 // A CallShown is a call with how it ended or stands, and its journal.
 type CallShown struct {
 	Call
-	Outcome  Outcome  `json:"outcome"`
-	Approval string   `json:"approval,omitzero" doc:"The id of the approval that was asked for."`
-	Asked    string   `json:"approval_state,omitzero" doc:"How that stands."`
-	Effects  []Effect `json:"effects" nullable:"false"`
+	Outcome     Outcome            `json:"outcome"`
+	Enforcement plugin.Enforcement `json:"enforcement,omitzero" doc:"What held the call to its decision: structural, network, reported or none."`
+	Approval    string             `json:"approval,omitzero" doc:"The id of the approval that was asked for."`
+	Asked       string             `json:"approval_state,omitzero" doc:"How that stands."`
+	Effects     []Effect           `json:"effects" nullable:"false"`
 
 	Entries []plugin.Entry `json:"entries,omitzero" doc:"What the ledger has of it, where the request asks for entries."`
 }
@@ -161,7 +162,7 @@ func (r *registry) getCall(ctx context.Context, q *request, in *struct {
 	if err != nil {
 		return nil, unlessMissing(err, "call", in.ID)
 	}
-	out := &struct{ Body CallShown }{CallShown{Call: callOf(shown.CallRow), Outcome: outcome, Effects: []Effect{}}}
+	out := &struct{ Body CallShown }{CallShown{Call: callOf(shown.CallRow), Outcome: outcome, Effects: []Effect{}, Enforcement: shown.Enforcement()}}
 	if shown.Approval != nil {
 		out.Body.Approval, out.Body.Asked = shown.Approval.ID, string(shown.Approval.State)
 	}

@@ -194,7 +194,7 @@ func (r *registry) invoke(ctx context.Context, q *request, call host.Invocation,
 		limit = r.Wait
 	}
 	q.stays(limit + r.WorkTime)
-	call.NoWait = true
+	call.NoWait, call.NoWake = true, !p.async
 	res, err := q.api.Invoke(ctx, call)
 	if err != nil || res.Status.Ended() || p.async || res.Status == plugin.PendingApproval && p.wait == 0 {
 		return res, err

@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "desk":
 			deskPlugin(os.Args[2])
+		case "shared":
+			sharedPlugin(os.Args[2])
 		case "planner":
 			plannerPlugin()
 		case "teller":
@@ -157,6 +159,7 @@ const policies = `
 @id("seen") permit (principal, action == Action::"list", resource in Plugin::"desk");
 @id("gate") @approval("it is gated") permit (principal, action == Action::"execute", resource == Operation::"desk/gated");
 @id("tell") @untrusted("allow") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"teller");
+@id("hook") permit (principal, action == Action::"execute", resource in Plugin::"reported.hook");
 @id("turn") permit (principal == User::"root", action == Action::"execute", resource in Plugin::"agent.chat");
 `
 
@@ -355,7 +358,7 @@ func (b *bench) isProblem(a answer) {
 	}
 	for name := range a.body {
 		switch name {
-		case "type", "title", "status", "detail", "code", "call_id", "errors", "hint", "retryable", "details", "result":
+		case "type", "title", "status", "detail", "code", "call_id", "errors", "trace_id", "hint", "retryable", "details", "result":
 		default:
 			b.Errorf("a problem has no member %s: %s", name, a)
 		}

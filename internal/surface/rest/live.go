@@ -3,9 +3,11 @@ package rest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"maps"
 	"mime"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +47,12 @@ type live struct {
 
 // live answers a request with a stream, if it is for a call.
 func (s *server) live(w http.ResponseWriter, r *http.Request, q *request) {
+	leave, err := s.enter(q.caller)
+	if err != nil {
+		s.refuse(w, q, err)
+		return
+	}
+	defer leave()
 	ctx, cut := context.WithCancel(r.Context())
 	defer cut()
 	l := &live{server: s, w: w, q: q, cut: cut, said: make(chan plugin.Event, maxSaid), done: make(chan struct{}), broken: make(chan struct{})}
@@ -52,7 +60,14 @@ func (s *server) live(w http.ResponseWriter, r *http.Request, q *request) {
 	r = r.WithContext(ctx)
 	r.Header.Set("Accept", "application/json")
 	answer := &held{header: w.Header().Clone(), status: http.StatusOK}
-	defer l.end(answer)
+	defer func() {
+		if fault := recover(); fault != nil { // no part of an answer counts as the result
+			s.Log.Error("a request panicked", "path", r.URL.Path, "request_id", q.id, "cause", fmt.Sprint(fault), "stack", string(debug.Stack()))
+			answer = &held{header: w.Header().Clone(), status: http.StatusOK}
+			s.refuse(answer, q, plugin.Errorf(plugin.CodeInternal, "%s", fault))
+		}
+		l.end(answer)
+	}()
 	s.mux.ServeHTTP(answer, r)
 }
 

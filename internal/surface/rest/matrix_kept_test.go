@@ -34,6 +34,7 @@ var keptRows = map[string]row{
 	"POST /api/v1/identities:unlink":                     {body: `{"provider":"mail","external_id":"gone@example.org"}`, by: "mrt_root", owner: 200, other: 403},
 	"GET /api/v1/models":                                 {owner: 200, other: 200},
 	"POST /api/v1/models:test":                           {body: `{"name":"none"}`, by: "mrt_root", owner: 404, other: 403},
+	"GET /api/v1/quotas":                                 {owner: 200, other: 200},
 	"GET /api/v1/knowledge":                              {owner: 200, other: 200},
 	"POST /api/v1/knowledge":                             {body: `{"id":"made"}`, owner: 422, other: 200}, // ben is there first,
 	"POST /api/v1/knowledge:search":                      {body: `{"query":"marmots"}`, owner: 200, other: 200},

@@ -43,6 +43,9 @@ var rows = map[string]row{
 	"GET /api/v1/calls/{id}":                               {path: "/api/v1/calls/{call}", owner: 200, other: 404, absent: "{call}"},
 	"POST /api/v1/calls/{id}:cancel":                       {path: "/api/v1/calls/{call}:cancel", owner: 200, other: 404, absent: "{call}"},
 	"POST /api/v1/calls/{id}:settle":                       {path: "/api/v1/calls/{call}:settle", body: `{"outcome":"failed","reason":"it is known"}`, owner: 409, other: 404, absent: "{call}"},
+	"POST /api/v1/decisions":                               {body: `{"namespace":"hook","tool":"Read"}`, owner: 200, other: 200},
+	"GET /api/v1/decisions/{id}":                           {path: "/api/v1/decisions/{decision}", owner: 200, other: 404, absent: "{decision}"},
+	"POST /api/v1/decisions/{id}:settle":                   {path: "/api/v1/decisions/{decision}:settle", body: `{"outcome":"succeeded"}`, owner: 200, other: 404, absent: "{decision}"},
 	"GET /api/v1/approvals":                                {owner: 200, other: 200},
 	"GET /api/v1/approvals/{id}":                           {path: "/api/v1/approvals/{approval}", owner: 200, other: 404, absent: "{approval}"},
 	"POST /api/v1/approvals/{id}:approve":                  {path: "/api/v1/approvals/{agreed}:approve", by: "mrt_bob", owner: 200, other: 404, absent: "{agreed}"},
@@ -122,7 +125,8 @@ var rows = map[string]row{
 
 // absents are things that there are not.
 var absents = map[string]string{
-	"{call}": "0192aaaa-0000-7000-8000-000000000001", "{approval}": "0192aaaa-0000-7000-8000-000000000002", "{plan}": "0192aaaa-0000-7000-8000-000000000003",
+	"{decision}": "0192aaaa-0000-7000-8000-000000000018",
+	"{call}":     "0192aaaa-0000-7000-8000-000000000001", "{approval}": "0192aaaa-0000-7000-8000-000000000002", "{plan}": "0192aaaa-0000-7000-8000-000000000003",
 	"{session}": "sess_0123456789ab", "{agreed}": "0192aaaa-0000-7000-8000-000000000004", "{denied}": "0192aaaa-0000-7000-8000-000000000005", "{token}": "0123456789",
 	"{unkept}": "sess_0123456789ac", "{conversation}": "sess_0123456789ad", "{ended}": "sess_0123456789ae", "{agent}": "stranger", "{dismissed}": "leaver",
 	"{feed}": "0192aaaa-0000-7000-8000-000000000006", "{unfed}": "0192aaaa-0000-7000-8000-000000000007",

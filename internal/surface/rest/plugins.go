@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
@@ -203,6 +204,9 @@ type ShuUser struct {
 type ShuAnswer struct {
 	Status int
 	Retry  string `header:"Retry-After"`
+	Limit  string `header:"RateLimit-Limit" doc:"Of a day or a month, as 100;w=86400: its calls, and its seconds."`
+	Left   string `header:"RateLimit-Remaining"`
+	Reset  string `header:"RateLimit-Reset" doc:"Seconds until it begins again."`
 	Replay string `header:"Idempotency-Replayed" doc:"true where this is the first answer to the key."`
 	Body   map[string]json.RawMessage
 }
@@ -251,7 +255,24 @@ func (r *registry) executeShu(ctx context.Context, q *request, in *ShuExecution)
 	if err != nil && (said.Status == http.StatusTooManyRequests || said.Status == http.StatusServiceUnavailable) {
 		out.Retry = seconds(plugin.AsError(err).RetryAfter)
 	}
+	out.limits(plugin.AsError(err))
 	return out, nil
+}
+
+// limits says of a quota that is used up how large it is, and when it begins again.
+func (a *ShuAnswer) limits(e *plugin.Error) {
+	var of struct {
+		Limit  int64  `json:"limit"`
+		Period string `json:"period"`
+	}
+	if e == nil || e.Code != plugin.CodeBudgetExceeded || json.Unmarshal(e.Details, &of) != nil || of.Limit == 0 {
+		return
+	}
+	width := 24 * time.Hour
+	if of.Period == "monthly" {
+		width *= 30
+	}
+	a.Limit, a.Left, a.Reset = fmt.Sprintf("%d;w=%s", of.Limit, seconds(width)), "0", seconds(e.RetryAfter)
 }
 
 // narrowed are the scopes of those that a principal has.

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/base/telemetry"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -33,6 +34,7 @@ type Problem struct {
 	Detail string      `json:"detail" doc:"What happened here, and what to do about it."`
 	Code   plugin.Code `json:"code" doc:"One of the codes in docs/codes.md."`
 	CallID string      `json:"call_id,omitzero" doc:"The call that was refused, where there is one."`
+	Trace  string      `json:"trace_id,omitzero" doc:"The trace that the request is in, where the host tells of traces."`
 	Errors []Place     `json:"errors,omitzero" doc:"What is wrong, place by place. Values are not repeated."`
 	Hint   string      `json:"hint,omitzero" doc:"What to do about it at the command line."`
 
@@ -85,6 +87,7 @@ func (s *server) problem(q *request, err error) *Problem {
 			p.Detail, p.Hint = "the host could not do this; its log says why", ""
 		}
 	}
+	p.Trace = telemetry.TraceID(q.Context())
 	level := slog.LevelDebug
 	if p.Status >= http.StatusInternalServerError {
 		level = slog.LevelWarn
@@ -179,6 +182,7 @@ func (s *server) spell(ctx huma.Context, _ string, v any) (any, error) {
 		detail = e.Detail
 	}
 	p := refused(e.Status, code, detail)
+	p.Trace = telemetry.TraceID(ctx.Context())
 	for _, at := range e.Errors[:min(len(e.Errors), maxPlaces)] {
 		if code == plugin.CodeInternal {
 			break

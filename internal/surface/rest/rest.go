@@ -46,12 +46,16 @@ type Options struct {
 
 	Config string // the configuration file, which the owner is told on their socket
 
-	// Hosts are names, beside those of this machine, by which it is reached where it
-	// listens on a loopback address: those that a proxy passes on.
-	Hosts []string
+	// Named reports whether a name, beside those of this machine, is one by which it is
+	// reached where it listens on a loopback address: one that a proxy passes on. It may be
+	// nil.
+	Named func(name string) bool
 
-	Rate  int // requests that a token may make a second: 50
-	Burst int // and so many at once: 200
+	Rate  int                        // requests that a token may make a second: 50
+	Burst int                        // and so many at once: 200
+	Rates *ratelimit.Limiter[string] // what counts them, in the place of these two; see [Rates]
+
+	Share int // requests of one token that are answered at a time: 128, half of what a host answers
 
 	MaxInput int           // bytes of an input: 4 MiB, as the kernel has it
 	Room     int64         // bytes of bodies that are held at a time: 64 MiB
@@ -72,18 +76,18 @@ type Options struct {
 // A server answers requests.
 type server struct {
 	Options
-	mux   *verbs
-	doc   []byte // the OpenAPI document
-	held  atomic.Int64
-	rates *ratelimit.Limiter[string] // by token
-	open  streams
-	names map[string]bool // Hosts
+	mux  *verbs
+	doc  []byte // the OpenAPI document
+	held atomic.Int64
+	open streams
+	busy shares
 }
 
 // New returns what answers requests under [Prefix]. It is safe for concurrent use.
 func New(o Options) http.Handler {
 	o.Rate = cmp.Or(o.Rate, 50)
 	o.Burst = cmp.Or(o.Burst, 200)
+	o.Share = cmp.Or(o.Share, 128)
 	o.MaxInput = cmp.Or(o.MaxInput, 4<<20)
 	o.Room = cmp.Or(o.Room, 64<<20)
 	o.BodyTime = cmp.Or(o.BodyTime, 10*time.Second)
@@ -97,10 +101,9 @@ func New(o Options) http.Handler {
 	o.WriteTime = cmp.Or(o.WriteTime, 10*time.Second)
 	o.Recheck = cmp.Or(o.Recheck, time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	s := &server{Options: o, mux: &verbs{http.NewServeMux()}, names: map[string]bool{}}
-	s.rates = ratelimit.New[string](float64(o.Rate), float64(o.Burst), mostCounted)
-	for _, name := range o.Hosts {
-		s.names[name] = true
+	s := &server{Options: o, mux: &verbs{http.NewServeMux()}}
+	if s.Rates == nil {
+		s.Rates = Rates(o.Rate, o.Burst)
 	}
 	s.doc = s.routes()
 	return s
@@ -172,7 +175,7 @@ func (s *server) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	}
 	s.mux.ServeHTTP(w, r)
 	if w.status == http.StatusNotModified {
-		s.rates.Give(countedAs(&q.caller), 1)
+		s.Rates.Give(countedAs(&q.caller), 1)
 	}
 }
 
@@ -189,6 +192,9 @@ func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, rele
 	if err := s.often(&q.caller); err != nil {
 		return nil, release, err
 	}
+	if release, err = s.share(&q.caller, q.Request); err != nil {
+		return nil, release, err
+	}
 	q.api = s.Host.For(q.caller)
 	if r, err = s.mux.route(q.Request); err != nil {
 		return nil, release, err
@@ -198,7 +204,9 @@ func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, rele
 			return nil, release, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a parameter is given once", Place{name, "it is there more than once"})
 		}
 	}
-	body, release, err := s.body(w, r)
+	body, read, err := s.body(w, r)
+	leave := release
+	release = func() { read(); leave() }
 	if err != nil {
 		return nil, release, err
 	}

@@ -53,6 +53,7 @@ func (s *server) routes() []byte {
 	r.making()
 	r.plugins()
 	r.calls()
+	r.decisions()
 	r.approvals()
 	r.tokens()
 	r.users()
@@ -64,6 +65,7 @@ func (s *server) routes() []byte {
 	r.accounts()
 	r.identities()
 	r.models()
+	r.quotas()
 	r.knowledge()
 	r.references()
 	r.recovery()
@@ -169,13 +171,14 @@ func (q *request) owns(what string, asked bool) error {
 
 // A documented is the document that describes the routes.
 type documented struct {
-	Type string `header:"Content-Type" hidden:"true"`
-	Body []byte
+	Type    string `header:"Content-Type" hidden:"true"`
+	Version string `header:"X-Mortise-Version" doc:"The release of the host."`
+	Body    []byte
 }
 
 func (r *registry) document() {
 	at := route{method: "GET", path: "openapi.json", id: "get-document", scope: host.ScopeRead, kind: "application/openapi+json", about: "This document"}
 	add(r, at, func(context.Context, *request, *struct{}) (*documented, error) {
-		return &documented{"application/openapi+json", r.doc}, nil
+		return &documented{"application/openapi+json", host.Version, r.doc}, nil
 	})
 }

@@ -1,11 +1,14 @@
 package rest_test
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 )
@@ -91,6 +94,68 @@ func TestUserContextNarrows(t *testing.T) {
 	} {
 		if a := execute(user); a.status != status {
 			t.Errorf("%s is answered %s, want %d", user, a, status)
+		}
+	}
+}
+
+// What a quota refuses has the shape that Shu gives its 429, and is counted for each user.
+func TestQuotasOfShuAndOfTheAPI(t *testing.T) {
+	t.Parallel()
+	b := beginWith(t, rest.Options{}, "quotas: {default: {month: 40}, principals: {ann: {day: 3}}, plugins: {solo/say: {minute: 1}}}\n", app.Options{})
+	n := 0
+	execute := func(plugin string) answer {
+		t.Helper()
+		n++ // an answer of the cache does not count
+		return b.ask("mrt_ann", "POST", "/api/v1/plugins/"+plugin+"/execute", fmt.Sprintf(`{"parameters":{"text":"%d"}}`, n))
+	}
+	if a := execute("solo"); a.status != 200 {
+		t.Fatal(a)
+	}
+	a := execute("solo")
+	if a.status != 429 || a.at("error", "code") != "HTTP_429" || a.at("error", "message", "error") != "rate_limited" || a.header.Get("RateLimit-Limit") != "" {
+		t.Errorf("%s %v", a, a.header)
+	}
+	if after, _ := strconv.Atoi(a.header.Get("Retry-After")); after < 1 || after > 60 || fmt.Sprint(a.at("error", "message", "retry_after")) != a.header.Get("Retry-After") {
+		t.Errorf("%s %v", a, a.header)
+	}
+	for _, text := range []string{"one", "two"} {
+		b.is(b.execute("mrt_ann", "upper", text), 200, "")
+	}
+	a = execute("solo") // a minute is refused first, and then a day is what there is none of
+	if a.status != 429 || a.at("error", "message", "error") != "rate_limited" {
+		t.Error(a)
+	}
+	a = b.is(b.execute("mrt_ann", "line", "three", "Idempotency-Key", "k"), 429, "budget_exceeded")
+	if after, _ := strconv.Atoi(a.header.Get("Retry-After")); after < 1 || after > 86400 {
+		t.Errorf("%s %v", a, a.header)
+	}
+	if len(b.lines()) != 0 {
+		t.Errorf("it ran: %q", b.lines())
+	}
+	b.is(b.execute("mrt_ben", "upper", "one"), 200, "")
+	uses := b.is(b.ask("mrt_ann", "GET", "/api/v1/quotas", ""), 200, "")
+	if !strings.Contains(uses.text, `{"of":"all operations","period":"daily","limit":3,"used":3,`) || !strings.Contains(uses.text, `"of":"solo/say"`) {
+		t.Error(uses)
+	}
+}
+
+// The headers of a day that is used up are those of Shu.
+func TestADayOfShuThatIsUsedUp(t *testing.T) {
+	t.Parallel()
+	b := beginWith(t, rest.Options{}, "quotas: {plugins: {solo: {day: 1}}}\n", app.Options{})
+	for i, status := range []int{200, 429} {
+		a := b.ask("mrt_ann", "POST", "/api/v1/plugins/solo/execute", fmt.Sprintf(`{"parameters":{"text":"%d"}}`, i))
+		if a.status != status {
+			t.Fatal(a)
+		}
+		if status == 200 {
+			continue
+		}
+		h := a.header
+		reset, _ := strconv.Atoi(h.Get("RateLimit-Reset"))
+		if a.at("error", "message", "error") != "quota_exceeded" || a.at("error", "message", "period") != "daily" ||
+			h.Get("RateLimit-Limit") != "1;w=86400" || h.Get("RateLimit-Remaining") != "0" || reset < 1 || reset > 86400 || h.Get("Retry-After") != h.Get("RateLimit-Reset") {
+			t.Errorf("%s %v", a, h)
 		}
 	}
 }

@@ -85,8 +85,14 @@ func TestACallIsOneTrace(t *testing.T) {
 	from := []string{"Traceparent", "00-" + trace + "-" + outside + "-01"}
 	got := b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/traced:execute", `{"input":{},"fresh":true}`, from...), 200, "succeeded")
 	b.is(b.execute("mrt_ann", "line", "one", from...), 200, "succeeded")
-	b.is(b.execute("mrt_ann", "denied", "one", from...), 403, "policy_denied")
-	b.is(b.execute("mrt_ann", "canary-no-such-operation", "one", from...), 404, "not_found")
+	for _, refused := range []answer{
+		b.is(b.execute("mrt_ann", "denied", "one", from...), 403, "policy_denied"),
+		b.is(b.execute("mrt_ann", "canary-no-such-operation", "one", from...), 404, "not_found"),
+	} {
+		if refused.at("trace_id") != trace {
+			t.Errorf("a problem is of the trace %v", refused.at("trace_id"))
+		}
+	}
 	parts := strings.Split(fmt.Sprint(got.at("data", "traceparent")), "-")
 	if err := b.app.Telemetry.Close(); err != nil {
 		t.Fatal(err)

@@ -36,8 +36,10 @@ func (b *bench) things() map[string]string {
 	if err != nil {
 		b.Fatal(err)
 	}
+	decision := b.ask("mrt_ann", "POST", "/api/v1/decisions", `{"namespace":"hook","tool":"Read"}`)
 	made := map[string]string{
-		"user": user.ID, "browser": "0123456789",
+		"decision": fmt.Sprint(b.is(decision, 200, "").at("decision_id")),
+		"user":     user.ID, "browser": "0123456789",
 		"agreed": gated("two"), "denied": gated("three"), "token": token.ID, "secret": secret,
 		"call": fmt.Sprint(call.at("call_id")), "approval": fmt.Sprint(call.at("approval", "id")), "plan": b.planned(), "session": session.ID, "artifact": artifact.ID,
 	}

@@ -73,7 +73,7 @@ func (r *registry) createToken(ctx context.Context, q *request, in *struct {
 	Body struct {
 		Name       string   `json:"name" minLength:"1" maxLength:"100" doc:"What it is for."`
 		For        string   `json:"for,omitzero" maxLength:"256" doc:"The principal, whom mortise.yaml names; the caller where it is left out."`
-		Scopes     []string `json:"scopes,omitzero" maxItems:"5" nullable:"false" doc:"read, run, approve, configure or admin; read where it is left out."`
+		Scopes     []string `json:"scopes,omitzero" maxItems:"6" nullable:"false" doc:"read, run, decide, approve, configure or admin; read where it is left out."`
 		Operations []string `json:"operations,omitzero" maxItems:"64" nullable:"false" doc:"plugin/operation or plugin/*; all where it is left out."`
 		Life       int64    `json:"expires_in,omitzero" minimum:"1" maximum:"315360000" doc:"Seconds; 90 days where it is left out, and never longer than the token of this request."`
 		Endless    bool     `json:"no_expiry,omitzero" doc:"It is in force until it is revoked."`

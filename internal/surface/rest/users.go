@@ -16,6 +16,7 @@ type User struct {
 	CreatedAt    time.Time      `json:"created_at"`
 	DisabledAt   time.Time      `json:"disabled_at,omitzero"`
 	InvitedUntil time.Time      `json:"invited_until,omitzero" doc:"An invitation is open."`
+	Groups       []string       `json:"groups,omitempty" doc:"Those that providers gave where they are signed in with a browser now."`
 }
 
 // A UserIdentity is one way in which a person is authenticated.
@@ -25,6 +26,7 @@ type UserIdentity struct {
 	Subject    string    `json:"subject,omitzero"`
 	LinkedAt   time.Time `json:"linked_at"`
 	UnlinkedAt time.Time `json:"unlinked_at,omitzero" doc:"It signs no one in since; it stays theirs."`
+	InvitedBy  string    `json:"invited_by,omitzero" doc:"Who has seen the secret that linked it. They are no second person beside it, until its holder says at /auth/ that it is theirs alone."`
 }
 
 // Users are all people.
@@ -43,8 +45,9 @@ type Browser struct {
 	ID         string    `json:"id"`
 	Current    bool      `json:"current" doc:"It sent this request."`
 	Identity   string    `json:"identity" doc:"The identity that signed in."`
+	Groups     []string  `json:"groups" nullable:"false" doc:"Those that the provider gave, beside the ones that mortise.yaml names the caller in."`
 	CreatedAt  time.Time `json:"created_at"`
-	SignedInAt time.Time `json:"signed_in_at" doc:"When they last proved who they are."`
+	SignedInAt time.Time `json:"signed_in_at,omitzero" doc:"When they last proved who they are; it is left out where their provider does not say."`
 	ExpiresAt  time.Time `json:"expires_at"`
 	UsedAt     time.Time `json:"used_at,omitzero" doc:"To the minute."`
 	UsedFrom   string    `json:"used_from,omitzero"`
@@ -61,7 +64,7 @@ type Browsers struct {
 }
 
 func userOf(u host.User) User {
-	v := User{ID: u.ID, Principal: u.Principal, Identities: []UserIdentity{}, By: u.By, CreatedAt: u.CreatedAt, DisabledAt: u.DisabledAt, InvitedUntil: u.InvitedUntil}
+	v := User{ID: u.ID, Principal: u.Principal, Identities: []UserIdentity{}, By: u.By, CreatedAt: u.CreatedAt, DisabledAt: u.DisabledAt, InvitedUntil: u.InvitedUntil, Groups: u.Groups}
 	for _, id := range u.Identities {
 		v.Identities = append(v.Identities, UserIdentity(id))
 	}

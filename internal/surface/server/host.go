@@ -2,20 +2,17 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
-	"path/filepath"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/internal/surface/signin"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -40,25 +37,28 @@ func ListenFor(ctx context.Context, a *app.App, address *string, insecure bool) 
 // Run does what [app.App.Work] does, and answers the API meanwhile: its owner on the socket
 // of the data directory, and others on l where that is not nil. When ctx ends nothing more
 // is taken, and nothing more is begun; what is under way has as long as the configuration
-// says. first is of [FirstRun].
-func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) error {
-	var cert *tls.Certificate
+// says. first is of [FirstRun]. The configuration is read again at each of hangups, which
+// may be nil.
+func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup, hangups <-chan os.Signal) error {
 	if l != nil {
 		defer l.Close()
+	}
+	f, err := newFront(a)
+	if err != nil {
+		return err
+	}
+	if l != nil {
 		if a.Config.Server.Encrypted() {
-			pair, err := tls.LoadX509KeyPair(a.Config.Server.TLSCert, a.Config.Server.TLSKey)
-			if err != nil {
-				return &setup.Error{Err: fmt.Errorf("server: the certificate cannot be used: %w", err)}
+			if f.cert, err = OpenCertificate(a.Config.Server.TLSCert, a.Config.Server.TLSKey, a.Log()); err != nil {
+				return &setup.Error{Err: fmt.Errorf("server: %w", err)}
 			}
-			cert = &pair
 		}
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var public http.Handler
 	if l != nil {
-		var err error
-		if public, err = Handler(ctx, a, l.Addr(), first); err != nil {
+		if public, err = f.public(ctx, l.Addr(), first); err != nil {
 			return err
 		}
 	}
@@ -67,18 +67,21 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) e
 		return err
 	}
 	ended := make(chan error, 2)
-	serve := func(l net.Listener, h http.Handler, cert *tls.Certificate) {
+	serve := func(l net.Listener, h http.Handler, cert *Certificate) {
 		defer stop() // if a server ends, the workers end too
 		ended <- Serve(ctx, l, h, cert, time.Duration(a.Config.Drain), a.Log())
 	}
 	servers := 1
-	go serve(own, OwnerHandler(ctx, a), nil)
+	go serve(own, f.owner(ctx), nil)
 	if l != nil {
 		servers++
-		go serve(l, public, cert)
+		go serve(l, public, f.cert)
 	}
+	var hearing sync.WaitGroup
+	hearing.Go(func() { f.hear(ctx, hangups) })
 	err = a.Work(ctx)
 	stop()
+	hearing.Wait()
 	for range servers {
 		err = errors.Join(err, <-ended)
 	}
@@ -88,74 +91,33 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) e
 // Handler is what answers requests to a host that listens at an address. People sign in
 // where it is known how browsers reach it. Streams end with ctx.
 func Handler(ctx context.Context, a *app.App, at net.Addr, first *signin.Setup) (http.Handler, error) {
-	if a.Config.Server.PublicURL == "" && !onLoopback(at) {
-		return answers(ctx, a, nil, nil), nil
-	}
-	o := signin.Options{People: a.Host.SignIns(), Base: a.Config.Server.Base(at.String()), Setup: first, Log: a.Log()}
-	for _, p := range a.Config.Server.SignIn {
-		o.Providers = append(o.Providers, signin.Provider{Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, Scopes: p.Scopes, Secret: func() (string, error) { return a.SignInSecret(p) }})
-	}
-	s, err := signin.New(o)
+	f, err := newFront(a)
 	if err != nil {
-		return nil, &setup.Error{Err: fmt.Errorf("server: %w", err)}
+		return nil, err
 	}
-	return answers(ctx, a, s.Caller, s), nil
+	return f.public(ctx, at, first)
 }
 
-// FirstRun returns the sign-in of the owner of a host that has no users, and its link; nil
-// where it has some, or where it does not listen on this machine alone.
+// FirstRun returns what signs the owner in who has no provider, and the link of the first
+// time, "" where the host has users. It is nil where the host does not listen on this machine
+// alone.
 func FirstRun(ctx context.Context, a *app.App, l net.Listener) (first *signin.Setup, link string, err error) {
 	if l == nil || !onLoopback(l.Addr()) || a.Config.Server.PublicURL != "" {
 		return nil, "", nil
 	}
 	none, err := a.Host.SignIns().None(ctx)
-	if err != nil || !none {
+	if err != nil {
 		return nil, "", err
 	}
-	first, secret := signin.NewSetup()
-	return first, a.Config.Server.Base(l.Addr().String()) + "/auth/setup#" + secret, nil
+	if first = signin.NewSetup(); none {
+		link = a.Config.Server.Base(l.Addr().String()) + "/auth/setup#" + first.Link(signin.SetupLife)
+	}
+	return first, link, nil
 }
 
 func onLoopback(at net.Addr) bool {
 	to, is := at.(*net.TCPAddr)
 	return is && to.IP.IsLoopback()
-}
-
-// OwnerHandler is what answers requests that come over the socket of [ListenOwner]: who
-// presents no token there is the owner, or acts on behalf of whom the owner names.
-func OwnerHandler(ctx context.Context, a *app.App) http.Handler {
-	return answers(ctx, a, func(r *http.Request) (host.Caller, bool, error) {
-		as := r.Header.Values(rest.AsHeader)
-		if len(as) == 0 {
-			return a.Host.Owner(), true, nil
-		}
-		name, err := url.QueryUnescape(as[0])
-		if err != nil || len(as) > 1 {
-			return host.Caller{}, true, plugin.Errorf(plugin.CodeInvalidInput, "%s names one principal", rest.AsHeader)
-		}
-		c, err := a.Host.OnBehalf(name)
-		return c, true, err
-	}, nil)
-}
-
-// whole is a path from the root.
-func whole(path string) string {
-	if from, err := filepath.Abs(path); err == nil {
-		return from
-	}
-	return path
-}
-
-func answers(ctx context.Context, a *app.App, identify func(*http.Request) (host.Caller, bool, error), people *signin.Server) http.Handler {
-	api := rest.New(rest.Options{
-		Host: a.Host, Authenticate: a.Host.Authenticator().Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx,
-		Rate: a.Config.Server.Rate, Burst: a.Config.Server.Burst, Hosts: a.Config.Server.Names(), Config: whole(a.ConfigPath),
-	})
-	o := Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api}
-	if people != nil {
-		o.SignIn = people
-	}
-	return New(o)
 }
 
 // Deliveries takes in for a server what channels deliver to agents.

@@ -59,9 +59,9 @@ func Listen(ctx context.Context, address string, encrypted, insecure bool) (net.
 }
 
 // Serve answers requests on a listener until ctx ends. Then it takes no more,
-// waits for those that are being answered until the time to drain is over, and
-// closes what is left. Where there is a certificate, all is encrypted with it.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, cert *tls.Certificate, drain time.Duration, log *slog.Logger) error {
+// waits for those that are being answered until the time to drain is over, ends
+// them, and closes what is left. Where there is a certificate, all is encrypted with it.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, cert *Certificate, drain time.Duration, log *slog.Logger) error {
 	work, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	s := &http.Server{
@@ -76,7 +76,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, cert *tls.Certif
 			ended <- s.Serve(l)
 			return
 		}
-		s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12}
+		s.TLSConfig = &tls.Config{GetCertificate: cert.Get, MinVersion: tls.VersionTLS12}
 		ended <- s.ServeTLS(l, "", "")
 	}()
 	select {
@@ -89,9 +89,13 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, cert *tls.Certif
 	err := s.Shutdown(patience)
 	<-ended
 	if err != nil {
-		log.Warn("requests that were still being answered were cut off", "drain", drain)
-		end()
-		return s.Close()
+		end() // a call that is on record is answered with where it is found
+		last, stop := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+		defer stop()
+		if s.Shutdown(last) != nil {
+			log.Warn("requests that were still being answered were cut off", "drain", drain)
+			return s.Close()
+		}
 	}
 	return nil
 }

@@ -7,11 +7,14 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"io"
 	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -61,28 +64,64 @@ func TestWhereTheHostListens(t *testing.T) {
 	}
 }
 
-func certificate(t *testing.T) tls.Certificate {
+// A written certificate is one in files, for an hour.
+type written struct {
+	leaf      *x509.Certificate
+	cert, key string
+}
+
+// writeCertificate makes a certificate for 127.0.0.1, in cert.pem and key.pem of a
+// directory.
+func writeCertificate(t *testing.T, dir string, serial int64) written {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := written{leaf, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
+	for path, block := range map[string]*pem.Block{w.cert: {Type: "CERTIFICATE", Bytes: der}, w.key: {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// trusting is a client that trusts some certificates, and opens a connection for each
+// request.
+func trusting(all ...*x509.Certificate) *http.Client {
+	pool := x509.NewCertPool()
+	for _, one := range all {
+		pool.AddCert(one)
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true, DisableKeepAlives: true}}
 }
 
 // A host that stops takes nothing new, and answers what it has begun to.
 func TestStoppingAnswersWhatWasAsked(t *testing.T) {
 	t.Parallel()
 	d := &desk{hold: make(chan struct{}), answer: server.Received{Session: "sess_1"}}
-	cert := certificate(t)
+	files := writeCertificate(t, t.TempDir(), 1)
+	cert, err := server.OpenCertificate(files.cert, files.key, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
 	l, err := server.Listen(t.Context(), "127.0.0.1:0", true, false)
 	if err != nil {
 		t.Fatal(err)
@@ -90,17 +129,9 @@ func TestStoppingAnswersWhatWasAsked(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- server.Serve(ctx, l, server.New(server.Options{Agents: d}), &cert, 10*time.Second, slog.New(slog.DiscardHandler))
+		ended <- server.Serve(ctx, l, server.New(server.Options{Agents: d}), cert, 10*time.Second, slog.New(slog.DiscardHandler))
 	}()
-	pool := x509.NewCertPool()
-	leaf, err := x509.ParseCertificate(cert.Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool.AddCert(leaf)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport}
+	client := trusting(files.leaf)
 	answer := make(chan string, 1)
 	go func() {
 		resp, err := client.Post("https://"+l.Addr().String()+path, "application/json", strings.NewReader("{}"))

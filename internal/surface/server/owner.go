@@ -13,11 +13,11 @@ import (
 // OwnerSocket returns the path of the socket on which a host answers its owner. The
 // directory that it is in exists then and is this user's alone.
 func OwnerSocket(home string) (string, error) {
-	base, err := socket.Base(home, "run", "owner")
+	path, err := socket.Owner(home)
 	if err != nil {
 		return "", plugin.Errorf(plugin.CodeUnavailable, "the owner's socket cannot be used: %w", err)
 	}
-	return base + socket.Ending, nil
+	return path, nil
 }
 
 // ListenOwner opens that socket. The caller holds the lock of the data directory, so that

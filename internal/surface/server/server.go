@@ -61,12 +61,13 @@ type Received struct {
 // Options say what is answered, and within which bounds. Those that are 0 have
 // the values in their comments.
 type Options struct {
-	Agents Receiver
-	Tenant string                      // whose agents they are
-	Health func(context.Context) error // nil while the host can do what it is for
-	Log    *slog.Logger
-	SignIn http.Handler // answers under /auth/; there is nothing where it is nil
-	API    http.Handler // answers under /api/v1/, for callers that it knows; there is nothing where it is nil
+	Agents  Receiver
+	Tenant  string                      // whose agents they are
+	Health  func(context.Context) error // nil while the host can do what it is for
+	Log     *slog.Logger
+	SignIn  func() http.Handler // returns what answers under /auth/ now, nil for nothing; likewise where it is nil
+	API     http.Handler        // answers under /api/v1/, for callers that it knows; there is nothing where it is nil
+	Console http.Handler        // answers what is read at every other path, while SignIn has something; there is nothing where it is nil
 
 	BodyTime time.Duration // for a body to come: 10 s
 	WorkTime time.Duration // for a delivery that has come to be kept: 20 s
@@ -126,10 +127,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case s.API != nil && (strings.HasPrefix(path, rest.Prefix) || path == rest.MetricsPath):
 		s.answer(w, r, s.API, s.calls)
-	case s.SignIn != nil && strings.HasPrefix(path, signin.Prefix):
-		s.answer(w, r, s.SignIn, s.signs)
+	case s.signIn() != nil && strings.HasPrefix(path, signin.Prefix):
+		s.answer(w, r, s.signIn(), s.signs)
 	default:
 		names := channelPath.FindStringSubmatch(path)
+		if names == nil && s.Console != nil && s.signIn() != nil && !strings.HasPrefix(path, "/api/") {
+			s.Console.ServeHTTP(w, r)
+			return
+		}
 		if names == nil {
 			fail(w, plugin.Errorf(plugin.CodeNotFound, "there is nothing at this path"))
 			return
@@ -138,6 +143,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.channel(w, r, names[1], names[2])
 		}
 	}
+}
+
+// signIn returns what answers under /auth/ now.
+func (s *server) signIn() http.Handler {
+	if s.SignIn == nil {
+		return nil
+	}
+	return s.SignIn()
 }
 
 // answer has a request under /api/v1/ or /auth/ answered, where one of its slots is free.

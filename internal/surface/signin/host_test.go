@@ -36,6 +36,11 @@ func TestMain(m *testing.M) {
 		}) (string, error) {
 			return in.Text, nil
 		}, mortise.Effects("db_write"))
+		mortise.Tool(p, "shout", "Say it louder.", func(_ *mortise.Call, in struct {
+			Text string `json:"text"`
+		}) (string, error) {
+			return strings.ToUpper(in.Text), nil
+		})
 		p.Run()
 	}
 	goleak.VerifyTestMain(m)
@@ -46,6 +51,7 @@ const policies = `
 @id("see") permit (principal, action == Action::"list", resource);
 @id("users") permit (principal == User::"ann", action == Action::"configure", resource == Plugin::"mortise.users");
 @id("owner") permit (principal == User::"local:owner", action == Action::"configure", resource);
+@id("operators") permit (principal in Group::"operators", action == Action::"configure", resource == Plugin::"mortise.tokens");
 `
 
 // A bench is a host that is reached over HTTP, with two providers of accounts.
@@ -60,6 +66,12 @@ type bench struct {
 
 func begin(t *testing.T) *bench {
 	t.Helper()
+	return beginWith(t, func(*bench) string { return "" })
+}
+
+// beginWith begins with more lines of configuration under server.
+func beginWith(t *testing.T, more func(*bench) string) *bench {
+	t.Helper()
 	home, err := os.MkdirTemp("/tmp", "signin") // short enough for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -67,14 +79,19 @@ func begin(t *testing.T) *bench {
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	b := &bench{T: t, first: accounttest.New(t), second: accounttest.New(t)}
 	t.Setenv("SIGNIN_TEST_SECRET", accounttest.ClientSecret)
+	l, err := server.Listen(t.Context(), "127.0.0.1:0", false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.url = "http://" + l.Addr().String()
 	b.write(filepath.Join(home, "mortise.yaml"), fmt.Sprintf(`sandbox: "off"
-policy: {files: [gate.cedar], groups: {people: [ann, bob]}}
-approvals: {by: ["local:owner", ann, bob]}
+policy: {files: [gate.cedar], groups: {people: [ann, bob], operators: [], staff: []}}
+approvals: {by: ["local:owner", ann, bob, "service::ci"]}
 server:
   sign_in:
-  - {name: one, issuer: %q, client_id: %s, client_secret_env: SIGNIN_TEST_SECRET}
+  - {name: one, issuer: %q, client_id: %s, client_secret_env: SIGNIN_TEST_SECRET, groups_claim: groups, groups: {ops: [operators], dev: [staff]}}
   - {name: two, issuer: %q, client_id: %s, client_secret_env: SIGNIN_TEST_SECRET}
-`, b.first.URL, accounttest.ClientID, b.second.URL, accounttest.ClientID))
+`, b.first.URL, accounttest.ClientID, b.second.URL, accounttest.ClientID)+more(b))
 	b.write(filepath.Join(home, "gate.cedar"), policies)
 	a, err := app.Open(t.Context(), app.Options{Home: home})
 	if err != nil {
@@ -90,11 +107,6 @@ server:
 	if _, err := a.Registry.Register(t.Context(), dir, registry.RegisterOptions{Enable: true}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := server.Listen(t.Context(), "127.0.0.1:0", false, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.url = "http://" + l.Addr().String()
 	first, link, err := server.FirstRun(t.Context(), a, l)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +114,7 @@ server:
 	b.link = link
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx, a, l, first) }()
+	go func() { ended <- server.Run(ctx, a, l, first, nil) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -255,8 +267,14 @@ func (b *bench) person(name, subject string) *browser {
 	if a := one.accept(b.invite(name), subject); a.status != http.StatusSeeOther {
 		b.Fatalf("%s is not signed in: %d %s", name, a.status, a.text)
 	}
+	if a := one.do("POST", "/auth/own", ""); a.status != http.StatusSeeOther || a.header.Get("Location") != "/auth/" {
+		b.Fatalf("%s does not own the account: %d %s", name, a.status, a.text)
+	}
 	return one
 }
+
+// cookie is the name of the cookie of a session, which has the port.
+func (b *bench) cookie() string { return "mortise-" + b.url[strings.LastIndexByte(b.url, ':')+1:] }
 
 var linkForm = regexp.MustCompile(`/auth/invitation#([0-9A-Za-z]{43})`)
 
@@ -332,4 +350,16 @@ func (b *bench) overSocket(method, path, body string) answer {
 		b.Fatal(err)
 	}
 	return answer{resp.StatusCode, resp.Header, string(raw)}
+}
+
+// later fails if something does not become so within two seconds: what was authenticated is
+// believed for one.
+func (b *bench) later(so func() bool, what string) {
+	b.Helper()
+	for end := time.Now().Add(2 * time.Second); !so(); {
+		if time.Now().After(end) {
+			b.Error(what)
+			return
+		}
+	}
 }

@@ -35,8 +35,9 @@ type choice struct{ Name, Address string }
 var (
 	messagePage = parse(`<p>{{.Text}}</p>{{with .Asker}}<p><code>{{.}}</code></p>{{end}}<p><a href="/auth/">Sign in</a></p>`)
 	choosePage  = parse(`{{if .Providers}}<ul>{{range .Providers}}<li><a href="{{.Address}}">{{.Name}}</a></li>{{end}}</ul>{{else}}<p>{{.Text}}</p>{{end}}`)
-	homePage    = parse(`<p>{{.Text}}</p><form method="post" action="/auth/sign-out"><button>Sign out</button></form>`)
-	formPage    = parse(`<p>{{.Text}}</p><form method="post" action="{{.Action}}"><p><label>Code <input id="secret" name="secret" autocomplete="off" required></label></p>
+	homePage    = parse(`<p>{{.Text}}</p>{{with .Action}}<p>Who invited you has seen the code, and could have used it. They cannot count as a second person beside you until you say that you alone have the account that you signed in with.</p>
+<form method="post" action="{{.}}"><button>I alone have this account</button></form>{{end}}<form method="post" action="/auth/sign-out"><button>Sign out</button></form>`)
+	formPage = parse(`<p>{{.Text}}</p><form method="post" action="{{.Action}}"><p><label>Code <input id="secret" name="secret" autocomplete="off" required></label></p>
 {{if .Providers}}<p><label>With <select name="provider">{{range .Providers}}<option>{{.Name}}</option>{{end}}</select></label></p>{{end}}<button>{{.Button}}</button></form>
 <script>` + script + `</script>`)
 )
@@ -47,7 +48,7 @@ func parse(body string) *template.Template {
 
 var (
 	invitationPage = view{Title: "Invitation", Text: "Sign in to become a user of this host with your account. The code counts once.", Action: "/auth/invitation", Button: "Sign in"}
-	setupPage      = view{Title: "First sign-in", Text: "Sign in as the owner of this host. The code counts once, and on this machine.", Action: "/auth/setup", Button: "Sign in"}
+	setupPage      = view{Title: "Sign in as the owner", Text: "Sign in as the owner of this host. The code counts once, and on this machine.", Action: "/auth/setup", Button: "Sign in"}
 )
 
 func hashSource(text string) string {
@@ -128,13 +129,20 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
-	c, err := s.People.Caller(r.Context(), secret, address(r))
+	c, err := s.caller(r, secret)
 	switch {
 	case plugin.CodeOf(err) == plugin.CodeUnauthenticated:
 		s.choose(w, Prefix, "")
 	case err != nil:
 		s.refuse(w, r, err)
 	default:
-		s.show(w, http.StatusOK, homePage, view{Title: "Signed in", Text: "You are " + c.Principal.Member() + "."})
+		v := view{Title: "Signed in", Text: "You are " + c.Principal.Member() + "."}
+		if len(c.Principal.Groups) > 0 {
+			v.Text += " Your provider has you in " + strings.Join(c.Principal.Groups, ", ") + "."
+		}
+		if c.Invited {
+			v.Action = "/auth/own"
+		}
+		s.show(w, http.StatusOK, homePage, v)
 	}
 }

@@ -30,6 +30,9 @@ type Provider struct {
 	ClientID string
 	Secret   func() (string, error) // of the client; "" for a public one
 	Scopes   []string               // beside openid
+
+	GroupsClaim string              // of ID tokens
+	Groups      map[string][]string // what it may say, with the groups that this gives
 }
 
 // provider is one that is asked, once it was discovered.
@@ -163,11 +166,29 @@ func (p *provider) finish(ctx context.Context, code, issuer string, f *flow) (in
 	case id.IssuedAt.After(time.Now().Add(skew)):
 		return refused("its ID token is of the future")
 	}
-	in = host.SignIn{Issuer: id.Issuer, Subject: id.Subject, Invitation: f.invitation, At: time.Now()}
-	if claims.AuthTime != 0 { // with it the provider says when they proved who they are
+	in = host.SignIn{Issuer: id.Issuer, Subject: id.Subject, Invitation: f.invitation}
+	if in.Groups, err = p.groups(id); err != nil {
+		return refused("its ID token cannot be read")
+	}
+	switch { // a provider that does not say when they proved who they are may have remembered them
+	case claims.AuthTime > time.Now().Add(skew).Unix():
+		return refused("it says that you signed in in the future")
+	case claims.AuthTime > 0:
 		if in.At = time.Unix(claims.AuthTime, 0); f.fresh && in.At.Before(f.began.Add(-skew)) {
 			return refused("it did not ask who you are, as it was told to")
 		}
+	case f.fresh && f.invitation == "":
+		return refused("it does not say when it asked who you are (auth_time), which takes its administrator to change")
 	}
 	return in, nil
+}
+
+// groups returns those that an ID token gives.
+func (p *provider) groups(id *oidc.IDToken) ([]string, error) {
+	if p.GroupsClaim == "" {
+		return nil, nil
+	}
+	var claims map[string]any
+	err := id.Claims(&claims)
+	return host.MappedGroups(claims[p.GroupsClaim], p.Groups), err
 }

@@ -7,6 +7,7 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -18,6 +19,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +39,8 @@ const (
 	maxNext    = 1024
 	startRate  = 5 // sign-ins from one address a second
 	startBurst = 50
+	lookRate   = 100 // cookies from one address a second that are of no session, and
+	lookBurst  = 500 // so many at once
 	addresses  = 10_000
 	workTime   = 40 * time.Second // of one request, with what it asks of a provider
 )
@@ -47,6 +51,7 @@ type People interface {
 	BeginOwner(ctx context.Context, replaces string) (secret string, expires time.Time, err error)
 	Caller(ctx context.Context, secret, from string) (host.Caller, error)
 	End(ctx context.Context, secret string) error
+	Own(ctx context.Context, secret string) error
 }
 
 // Options say who may sign in, and where.
@@ -64,8 +69,10 @@ type Server struct {
 	host      string // of Base
 	secure    bool
 	providers []*provider
+	groups    map[string]bool // that providers may give
 	flows     *flows
 	starts    *ratelimit.Limiter[string]
+	looks     *ratelimit.Limiter[string] // by address
 	mux       *http.ServeMux
 }
 
@@ -76,15 +83,22 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("%q is no address at which browsers reach the host", o.Base)
 	}
 	s := &Server{
-		Options: o, host: u.Host, secure: u.Scheme == "https", flows: newFlows(), starts: ratelimit.New[string](startRate, startBurst, addresses), mux: http.NewServeMux(),
+		Options: o, host: u.Host, secure: u.Scheme == "https", flows: newFlows(), groups: map[string]bool{}, starts: ratelimit.New[string](startRate, startBurst, addresses),
+		looks: ratelimit.New[string](lookRate, lookBurst, addresses), mux: http.NewServeMux(),
 	}
 	for _, p := range o.Providers {
 		s.providers = append(s.providers, newProvider(p, o.Base+Prefix+"callback/"+p.Name))
+		for _, groups := range p.Groups {
+			for _, group := range groups {
+				s.groups[group] = true
+			}
+		}
 	}
 	s.mux.HandleFunc("GET /auth/{$}", s.home)
 	s.mux.HandleFunc("GET /auth/sign-in", s.start)
 	s.mux.HandleFunc("GET /auth/callback/{provider}", s.callback)
 	s.mux.HandleFunc("POST /auth/sign-out", s.form(s.signOut))
+	s.mux.HandleFunc("POST /auth/own", s.form(s.own))
 	s.mux.HandleFunc("GET /auth/invitation", s.page(invitationPage))
 	s.mux.HandleFunc("POST /auth/invitation", s.form(s.invitation))
 	s.mux.HandleFunc("GET /auth/setup", s.page(setupPage))
@@ -122,11 +136,26 @@ func (s *Server) Caller(r *http.Request) (c host.Caller, known bool, err error) 
 	if site := r.Header.Get("Sec-Fetch-Site"); !safe && !s.sameOrigin(r) || safe && site != "" && site != "same-origin" && site != "none" {
 		return c, false, plugin.Errorf(plugin.CodePolicyDenied, "a request with a cookie comes from a page of this host, and says so")
 	}
-	c, err = s.People.Caller(r.Context(), secret, address(r))
+	c, err = s.caller(r, secret)
 	if plugin.CodeOf(err) == plugin.CodeUnauthenticated {
 		return host.Caller{}, false, nil
 	}
 	return c, err == nil, err
+}
+
+// caller returns who a session is of. An address is slowed down by cookies that are of none. Groups that the configuration does not give any more
+// are not in force.
+func (s *Server) caller(r *http.Request, secret string) (host.Caller, error) {
+	from := address(r)
+	if wait := s.looks.Take(from, 1, time.Now()); wait > 0 {
+		return host.Caller{}, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many cookies come from this address", RetryAfter: wait}
+	}
+	c, err := s.People.Caller(r.Context(), secret, from)
+	if err == nil {
+		s.looks.Give(from, 1)
+	}
+	c.Principal.Groups = slices.DeleteFunc(slices.Clone(c.Principal.Groups), func(group string) bool { return !s.groups[group] })
+	return c, err
 }
 
 // protection is what net/http has against requests that pages of other origins send.
@@ -159,12 +188,14 @@ func (s *Server) sessionCookie() string { return s.cookieName("mortise") }
 func (s *Server) flowCookie() string    { return s.cookieName("mortise-flow") }
 
 // cookieName is a name that no other host can set a cookie of, where the address is
-// encrypted. A page of another port of this machine can without.
+// encrypted. Cookies know no ports: without, the name has the port, so that two hosts of one
+// machine do not take each other's. A page of another port can still set it.
 func (s *Server) cookieName(name string) string {
 	if s.secure {
 		return "__Host-" + name
 	}
-	return name
+	_, port, _ := net.SplitHostPort(s.host)
+	return name + "-" + cmp.Or(port, "80")
 }
 
 // cookie returns the one cookie of a name, "" if there is none. Of two, one may have been
@@ -205,12 +236,31 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, Prefix, http.StatusSeeOther)
 }
 
+// own has who is signed in say that the account is theirs alone.
+func (s *Server) own(w http.ResponseWriter, r *http.Request) {
+	secret, err := s.cookie(r, s.sessionCookie())
+	if err == nil {
+		err = s.People.Own(r.Context(), secret)
+	}
+	if plugin.CodeOf(err) == plugin.CodeSignInRequired {
+		http.Redirect(w, r, Prefix+"sign-in?prompt=login&next="+url.QueryEscape(Prefix), http.StatusSeeOther)
+		return
+	}
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	http.Redirect(w, r, Prefix, http.StatusSeeOther)
+}
+
 // refuse shows why something was refused.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	e := plugin.AsError(err)
 	level, status, text := slog.LevelInfo, http.StatusForbidden, e.Message
 	switch e.Code {
 	case plugin.CodeUnauthenticated, plugin.CodePolicyDenied, plugin.CodeInvalidInput, plugin.CodeLimitExceeded:
+	case plugin.CodeRateLimited:
+		status, text = http.StatusTooManyRequests, "Too many requests come from this address. Try again in a moment."
 	case plugin.CodeUnavailable:
 		level, status, text = slog.LevelWarn, http.StatusServiceUnavailable, "The provider cannot be asked now. The host's log says why."
 	default:
@@ -220,20 +270,27 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.fail(w, status, text)
 }
 
-// A Setup is the first sign-in of the owner: a secret that counts once, for a while, and
+// A Setup signs the owner in without a provider: by secrets that count once, for a while, and
 // from this machine.
 type Setup struct {
 	flows *flows
 }
 
-// SetupLife is how long the link of a [Setup] is good for.
-const SetupLife = 30 * time.Minute
+// How long the links of a [Setup] are good for: that of the first run, and one that the owner
+// asked for.
+const (
+	SetupLife = 30 * time.Minute
+	LinkLife  = 5 * time.Minute
+)
 
-// NewSetup returns a setup and its secret.
-func NewSetup() (s *Setup, secret string) {
-	s, secret = &Setup{newFlows()}, random()
-	s.flows.put(secret, flow{expires: time.Now().Add(SetupLife)})
-	return s, secret
+// NewSetup returns a setup without a secret.
+func NewSetup() *Setup { return &Setup{newFlows()} }
+
+// Link returns a secret that signs the owner in, once and for as long as life.
+func (s *Setup) Link(life time.Duration) (secret string) {
+	secret = random()
+	s.flows.put(secret, flow{expires: time.Now().Add(life)})
+	return secret
 }
 
 // setup signs the owner in.
@@ -246,7 +303,7 @@ func (s *Server) setup(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, open := s.Setup.flows.take(r.PostForm.Get("secret"), ""); !open {
-		s.fail(w, http.StatusForbidden, "This link was used or has expired. Start the host again for another.")
+		s.fail(w, http.StatusForbidden, "This link was used or has expired.")
 		return
 	}
 	replaces, _ := s.cookie(r, s.sessionCookie())

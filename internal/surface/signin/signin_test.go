@@ -231,7 +231,7 @@ func TestACookieAloneChangesNothing(t *testing.T) {
 	}
 	u, _ := url.Parse(b.url)
 	cookie := ann.jar.Cookies(u)[0]
-	if status := b.browser().whoami("Cookie", "mortise=tossed; mortise="+cookie.Value); status != 403 {
+	if status := b.browser().whoami("Cookie", b.cookie()+"=tossed; "+b.cookie()+"="+cookie.Value); status != 403 {
 		t.Errorf("of two cookies one is taken: %d", status)
 	}
 	// A cookie that was there before a sign-in is worth nothing after it, and the earlier
@@ -239,12 +239,12 @@ func TestACookieAloneChangesNothing(t *testing.T) {
 	if a := ann.signIn("ann's account", ""); a.status != 303 {
 		t.Fatalf("%d %s", a.status, a.text)
 	}
-	if set := ann.jar.Cookies(u)[0]; set.Value == cookie.Value || b.browser().whoami("Cookie", "mortise="+cookie.Value) != 401 {
+	if set := ann.jar.Cookies(u)[0]; set.Value == cookie.Value || b.browser().whoami("Cookie", b.cookie()+"="+cookie.Value) != 401 {
 		t.Error("a sign-in keeps the session that there was")
 	}
 	fixed := b.browser()
-	fixed.jar.SetCookies(u, []*http.Cookie{{Name: "mortise", Value: "known-to-another", Path: "/"}})
-	if a := fixed.signIn("ann's account", ""); a.status != 303 || fixed.jar.Cookies(u)[0].Value == "known-to-another" || b.browser().whoami("Cookie", "mortise=known-to-another") != 401 {
+	fixed.jar.SetCookies(u, []*http.Cookie{{Name: b.cookie(), Value: "known-to-another", Path: "/"}})
+	if a := fixed.signIn("ann's account", ""); a.status != 303 || fixed.jar.Cookies(u)[0].Value == "known-to-another" || b.browser().whoami("Cookie", b.cookie()+"=known-to-another") != 401 {
 		t.Error("a cookie from before the sign-in counts after it")
 	}
 	// Sessions are listed and ended, also by who disables the user.

@@ -34,6 +34,9 @@ var (
 	Restore    = archive.Restore
 )
 
+// CheckServer returns what is wrong with the URL of a server, nil if nothing is.
+var CheckServer = doctor.CheckServer
+
 // A Subject is what is examined. Read reads its store, and Open opens its host.
 type Subject struct {
 	Home, Config, Database string
@@ -53,12 +56,25 @@ func Examine(ctx context.Context, s Subject) (found []Finding, healthy bool, err
 			return a.Examined(), nil
 		},
 	})
+	return told(found), err == nil && doctor.Healthy(found), err
+}
+
+// ExamineServer looks at how a host can be used over the network, by its URL and a token.
+// healthy says whether all that is needed is there. CheckServer says whether a text is such
+// a URL.
+func ExamineServer(ctx context.Context, url, token string) (found []Finding, healthy bool, err error) {
+	found, err = doctor.ExamineServer(ctx, doctor.Server{URL: url, Token: token})
+	return told(found), err == nil && doctor.Healthy(found), err
+}
+
+// told puts what went wrong into the details.
+func told(found []Finding) []Finding {
 	for i, f := range found {
 		if f.Err != nil {
 			found[i].Detail = view.Message(f.Err)
 		}
 	}
-	return found, err == nil && doctor.Healthy(found), err
+	return found
 }
 
 // Findings writes what was found for a person.
@@ -90,6 +106,9 @@ func Keep(ctx context.Context, o app.Options, session string) error {
 	}
 	held := host.SessionHost{Session: session, Idle: time.Duration(cfg.Processes.SessionIdle)}
 	held.Home, held.Tenant, held.Config, held.Database = home, cfg.Tenant, configPath, o.Database
+	if o.Tenant != "" {
+		held.Tenant = o.Tenant
+	}
 	o.Home = home
 	held.Open = func(ctx context.Context, earlier bool) (*host.Host, func() error, error) {
 		o := o

@@ -80,16 +80,17 @@ type Effect struct {
 // A CallShown is a call with its journal of effects, its approval and its entries.
 type CallShown struct {
 	CallRow
-	Approval string         `json:"approval,omitempty"`
-	Effects  []Effect       `json:"effects"`
-	Entries  []plugin.Entry `json:"entries"`
+	Enforcement plugin.Enforcement `json:"enforcement,omitempty"` // what held the call to its decision
+	Approval    string             `json:"approval,omitempty"`
+	Effects     []Effect           `json:"effects"`
+	Entries     []plugin.Entry     `json:"entries"`
 
 	decided string // how the approval stands
 }
 
 // CallShownOf is a call as it is shown in full.
 func CallShownOf(shown host.CallShown) CallShown {
-	s := CallShown{CallRow: CallRowOf(shown.CallRow), Entries: shown.Entries}
+	s := CallShown{CallRow: CallRowOf(shown.CallRow), Entries: shown.Entries, Enforcement: shown.Enforcement()}
 	for _, e := range shown.Effects {
 		s.Effects = append(s.Effects, Effect{e.N, e.Attempt, e.Method, e.Effect, e.Class, e.State, e.RequestHash, e.ProviderKey, e.At})
 	}
@@ -111,6 +112,7 @@ func Call(w, errs io.Writer, s CallShown) error {
 	t.Some("labels", s.Labels...)
 	t.Row("attempts", fmt.Sprint(s.Attempt))
 	t.Row("package", s.Digest)
+	t.Some("enforcement", string(s.Enforcement))
 	if s.Approval != "" {
 		t.Row("approval", s.Approval+" "+s.decided)
 	}

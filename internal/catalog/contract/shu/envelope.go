@@ -156,6 +156,9 @@ func refusal(res plugin.Result, e *plugin.Error, said spelling) Answer {
 	message := map[string]any{}
 	maps.Copy(message, given)
 	message["error"], message["message"] = said.word, e.Message
+	if e.Code == plugin.CodeRateLimited && given["provider"] != nil {
+		message["error"] = "provider_concurrency_limited"
+	}
 	if wait := int64(math.Ceil(e.RetryAfter.Seconds())); e.RetryAfter > 0 {
 		switch e.Code {
 		case plugin.CodeBudgetExceeded:

@@ -4,6 +4,7 @@ package accounttest
 
 import (
 	"crypto"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
@@ -18,6 +19,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -48,17 +50,21 @@ type Server struct {
 	Unsigned bool           // ID tokens have the algorithm none, and no signature
 	Lapsed   bool           // ID tokens have expired
 	Subject  string         // in ID tokens, ada-1 where it is empty
-	AuthTime time.Time      // in ID tokens, unless it is zero
+	AuthTime time.Time      // in ID tokens; now where it is zero and the client asked for a max_age
+	Timeless bool           // ID tokens never say when the person was asked, against what the standard has
 	Keep     bool           // a refresh token is good for more than one use
 	Broken   int            // the status that the token endpoint answers with, 0 for none
 	Grant    string         // the scopes that are granted in place of those asked for
 	Denied   []string       // for whom the robot does not stand in
+	Claims   map[string]any // in ID tokens beside, or in place of, the others; nil takes one out
+	Asked    int            // how often its keys were asked for
 
 	Renewals int // asked for
 	Minted   int // tokens of the robot
 
 	t        *testing.T
 	key      *rsa.PrivateKey
+	kid      int
 	robot    *rsa.PrivateKey
 	n        int
 	codes    map[string]url.Values // what each was asked for
@@ -70,7 +76,7 @@ type Server struct {
 
 // New returns a provider that is gone when the test is.
 func New(t *testing.T) *Server {
-	s := &Server{t: t, Email: "ada@example.com", Verified: true, Lifetime: time.Hour, key: newKey(t), robot: newKey(t),
+	s := &Server{t: t, Email: "ada@example.com", Verified: true, Lifetime: time.Hour, key: newKey(t), kid: 1, robot: newKey(t),
 		codes: map[string]url.Values{}, refresh: map[string]string{}, access: map[string]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", s.discovery)
@@ -151,7 +157,10 @@ func (s *Server) discovery(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) keys(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"keys": []any{map[string]string{"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "1",
+	s.Lock()
+	defer s.Unlock()
+	s.Asked++
+	answer(w, http.StatusOK, map[string]any{"keys": []any{map[string]string{"kty": "RSA", "alg": "RS256", "use": "sig", "kid": strconv.Itoa(s.kid),
 		"n": encode(s.key.N.Bytes()), "e": encode(big.NewInt(int64(s.key.E)).Bytes())}}})
 }
 
@@ -207,7 +216,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			refuse(w, "invalid_grant")
 			return
 		}
-		s.give(w, asked.Get("scope"), asked.Get("nonce"))
+		s.give(w, asked.Get("scope"), asked.Get("nonce"), asked.Has("max_age"))
 	case "refresh_token":
 		s.Renewals++
 		token := r.Form.Get("refresh_token")
@@ -219,7 +228,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		if !s.Keep {
 			delete(s.refresh, token)
 		}
-		s.give(w, scope, "")
+		s.give(w, scope, "", false)
 	default:
 		refuse(w, "unsupported_grant_type")
 	}
@@ -233,7 +242,7 @@ func client(r *http.Request) bool {
 	return id == ClientID && secret == ClientSecret
 }
 
-func (s *Server) give(w http.ResponseWriter, scope, nonce string) {
+func (s *Server) give(w http.ResponseWriter, scope, nonce string, asked bool) {
 	if s.Grant != "" {
 		scope = s.Grant
 	}
@@ -245,8 +254,17 @@ func (s *Server) give(w http.ResponseWriter, scope, nonce string) {
 	if s.Lapsed {
 		claims["exp"] = now.Add(-time.Hour).Unix()
 	}
-	if !s.AuthTime.IsZero() {
+	switch {
+	case s.Timeless:
+	case !s.AuthTime.IsZero():
 		claims["auth_time"] = s.AuthTime.Unix()
+	case asked:
+		claims["auth_time"] = now.Unix()
+	}
+	for name, value := range s.Claims {
+		if claims[name] = value; value == nil {
+			delete(claims, name)
+		}
 	}
 	key := s.key
 	if s.Forge {
@@ -312,13 +330,64 @@ func (s *Server) sign(key *rsa.PrivateKey, claims any) string {
 	if s.Unsigned {
 		return encode([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + encode(payload) + "."
 	}
-	text := encode([]byte(`{"alg":"RS256","kid":"1","typ":"JWT"}`)) + "." + encode(payload)
+	text := encode([]byte(`{"alg":"RS256","kid":"`+strconv.Itoa(s.kid)+`","typ":"JWT"}`)) + "." + encode(payload)
 	sum := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	if err != nil {
 		s.t.Error(err)
 	}
 	return text + "." + encode(signature)
+}
+
+// Machine returns a token that the provider signs for a program, for an audience: in force
+// for five minutes. claims are in it beside, or in place of, what it has otherwise; nil takes
+// one out.
+func (s *Server) Machine(audience, subject string, claims map[string]any) string {
+	s.Lock()
+	defer s.Unlock()
+	key := s.key
+	if s.Forge {
+		key = s.robot
+	}
+	return s.sign(key, machine(s.URL, audience, subject, claims))
+}
+
+func machine(issuer, audience, subject string, claims map[string]any) map[string]any {
+	now := time.Now()
+	all := map[string]any{"iss": issuer, "aud": audience, "sub": subject, "iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}
+	for name, value := range claims {
+		if all[name] = value; value == nil {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+// Confused returns such a token that says it is signed with HMAC, by the public key as the
+// secret: who takes the algorithm from the token would take it.
+func (s *Server) Confused(audience, subject string) string {
+	s.Lock()
+	defer s.Unlock()
+	der, err := x509.MarshalPKIXPublicKey(&s.key.PublicKey)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	payload, err := json.Marshal(machine(s.URL, audience, subject, nil))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	text := encode([]byte(`{"alg":"HS256","kid":"`+strconv.Itoa(s.kid)+`","typ":"JWT"}`)) + "." + encode(payload)
+	mac := hmac.New(sha256.New, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	mac.Write([]byte(text))
+	return text + "." + encode(mac.Sum(nil))
+}
+
+// Rotate has the provider sign with another key, and publish that alone.
+func (s *Server) Rotate() {
+	key := newKey(s.t)
+	s.Lock()
+	defer s.Unlock()
+	s.key, s.kid = key, s.kid+1
 }
 
 func encode(raw []byte) string { return base64.RawURLEncoding.EncodeToString(raw) }

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,14 +57,20 @@ func open(t testing.TB, s *Server, err error) string {
 		skip(t, err)
 	}
 	name := fmt.Sprintf("test%d", database.Add(1))
-	Exec(t, s.url("postgres"), "CREATE DATABASE "+name)
-	return s.url(name)
+	Exec(t, s.url("postgres"), "CREATE DATABASE "+name+" OWNER "+owner)
+	return strings.Replace(s.url(name), "//"+super+"@", "//"+owner+"@", 1)
 }
+
+// The roles of the server: a host has one that may not pass over row-level security.
+const super, owner = "mortise", "host"
+
+// Super returns the URL of a database for who passes over row-level security.
+func Super(url string) string { return strings.Replace(url, "//"+owner+"@", "//"+super+"@", 1) }
 
 // Exec runs statements behind everyone's back.
 func Exec(t testing.TB, url, query string, args ...any) {
 	t.Helper()
-	conn, err := pgx.Connect(context.Background(), url)
+	conn, err := pgx.Connect(context.Background(), Super(url))
 	if err != nil {
 		t.Fatal(err)
 	}

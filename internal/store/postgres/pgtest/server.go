@@ -66,7 +66,7 @@ func start() (_ *Server, err error) {
 	if err := s.watcher.Start(); err != nil {
 		return nil, err
 	}
-	if err := s.run("initdb", "-D", s.data(), "-U", "mortise", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"); err != nil {
+	if err := s.run("initdb", "-D", s.data(), "-U", super, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
@@ -77,13 +77,16 @@ func start() (_ *Server, err error) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
-	return s, s.up()
+	if err := s.up(); err != nil {
+		return nil, err
+	}
+	return s, s.run("psql", "-h", s.dir, "-U", super, "-d", "postgres", "-q", "-c", "CREATE ROLE "+owner+" LOGIN")
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) url(database string) string {
-	return fmt.Sprintf("postgres://mortise@/%s?host=%s&sslmode=disable", database, s.dir)
+	return fmt.Sprintf("postgres://%s@/%s?host=%s&sslmode=disable", super, database, s.dir)
 }
 
 func (s *Server) up() error {

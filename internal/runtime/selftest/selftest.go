@@ -1,4 +1,5 @@
-package app
+// Package selftest runs the contract tests that a tool brings, behind the walls of its calls.
+package selftest
 
 import (
 	"context"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -21,11 +23,19 @@ const (
 	contractErrors = 16 << 10
 )
 
-// Contract runs the contract tests of an Event Mill tool, as far as they need
-// its code, behind the same walls as its calls, and returns the JSON object
-// that they print.
-func (a *App) Contract(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]byte, error) {
-	argv, err := a.Interpreters.Command(ctx, pkg, m)
+// A Runner runs contract tests with what a host runs plugins with.
+type Runner struct {
+	Interpreters *interpreter.Interpreters
+	Sandbox      *sandbox.Sandbox
+	Scratch      string   // the directory in which a run gets one of its own
+	Hide         []string // directories that no plugin is shown
+	Limits       sandbox.Limits
+}
+
+// Run runs the contract tests of an Event Mill tool, as far as they need its code, and
+// returns the JSON object that they print.
+func (r Runner) Run(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]byte, error) {
+	argv, err := r.Interpreters.Command(ctx, pkg, m)
 	if err != nil {
 		return nil, err
 	}
@@ -35,13 +45,13 @@ func (a *App) Contract(ctx context.Context, pkg plugin.Package, m *plugin.Manife
 	}
 	sdk := filepath.Dir(filepath.Dir(argv[boot]))
 	argv = append(slices.Clone(argv[:boot]), filepath.Join(sdk, m.Contract.Shim, "_contract.py"), pkg.Dir, m.Name)
-	reads, err := a.Interpreters.Reads(ctx, pkg, m, argv)
+	reads, err := r.Interpreters.Reads(ctx, pkg, m, argv)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, contractTime)
 	defer cancel()
-	out, last, state, err := a.runToItsEnd(ctx, argv, append(reads, pkg.Dir))
+	out, last, state, err := r.runToItsEnd(ctx, argv, append(reads, pkg.Dir))
 	switch {
 	case err != nil:
 		return nil, plugin.Errorf(plugin.CodeLaunchFailed, "%s: its contract tests: %w", m.Name, err)
@@ -59,8 +69,8 @@ func (a *App) Contract(ctx context.Context, pkg plugin.Package, m *plugin.Manife
 
 // runToItsEnd runs a program with nothing on its standard input and returns the
 // beginning of what it printed and the end of what it said on standard error.
-func (a *App) runToItsEnd(ctx context.Context, argv, reads []string) (out, last []byte, state sandbox.State, err error) {
-	scratch, err := os.MkdirTemp(a.scratch, "contract-")
+func (r Runner) runToItsEnd(ctx context.Context, argv, reads []string) (out, last []byte, state sandbox.State, err error) {
+	scratch, err := os.MkdirTemp(r.Scratch, "contract-")
 	if err != nil {
 		return nil, nil, state, err
 	}
@@ -83,8 +93,8 @@ func (a *App) runToItsEnd(ctx context.Context, argv, reads []string) (out, last 
 		return nil, nil, state, err
 	}
 	opened = append(opened, nothing)
-	p, err := a.Sandbox.Start(ctx, sandbox.Spec{
-		Argv: argv, Read: reads, Scratch: scratch, Hide: a.hide, Limits: limitsOf(a.Config.Plugins),
+	p, err := r.Sandbox.Start(ctx, sandbox.Spec{
+		Argv: argv, Read: reads, Scratch: scratch, Hide: r.Hide, Limits: r.Limits,
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "TZ=UTC", "HOME=" + scratch, "TMPDIR=" + scratch},
 	}, sandbox.Files{Stdin: nothing, Stdout: ends[0][1], Stderr: ends[1][1]})
 	if err != nil {

@@ -1,0 +1,6 @@
+/** The time that relative times are counted from; it moves on every ten seconds. */
+export const clock = $state({ now: Date.now() });
+
+setInterval(() => {
+  clock.now = Date.now();
+}, 10_000);

@@ -1,0 +1,100 @@
+/** What happens on the host, as it happens: one stream of events for the whole console. */
+import { Refused, send, type Schemas } from "./api/client.ts";
+import { read } from "./sse.ts";
+
+/** Something that happened to a noun. */
+export type Event = Schemas["Event"];
+export type Noun = Event["noun"];
+
+/** How the stream stands, and the id of its last event. */
+export const live = $state<{ state: "connecting" | "live" | "paused" | "lost"; why: string; last: string }>({ state: "connecting", why: "", last: "" });
+
+type Listener = (events: Event[]) => void;
+const listeners = new Set<Listener>();
+
+/** Hears of events, at most ten times a second, several at a time. An empty list means that some were missed. */
+export function listen(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+const every = 100; // milliseconds between two deliveries to the pages
+const most = 2000; // events that are kept for one delivery; beyond it pages look again
+const silence = 40_000; // milliseconds without a sign of life, which the host gives each 15 s
+
+let ended = new AbortController();
+let waiting: Event[] = [];
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+function deliver(): void {
+  timer = undefined;
+  const events = waiting.length > most ? [] : waiting;
+  waiting = [];
+  for (const listener of listeners) listener(events);
+}
+
+/** Begins to listen, or goes on after a pause: the host tells what happened meanwhile. */
+export function connect(): void {
+  ended.abort();
+  ended = new AbortController();
+  void follow(ended.signal);
+}
+
+/** Stops listening until connect is called. Pages keep what they show. */
+export function pause(): void {
+  ended.abort();
+  live.state = "paused";
+}
+
+async function follow(stopped: AbortSignal): Promise<void> {
+  let retry = 2000;
+  while (!stopped.aborted) {
+    live.state = "connecting";
+    try {
+      await once(stopped, (ms) => (retry = ms));
+      live.why = "The stream ended.";
+    } catch (err) {
+      if (stopped.aborted) return;
+      live.why = err instanceof Error ? err.message : String(err);
+      if (err instanceof Refused && err.retryAfter > 0) retry = err.retryAfter * 1000;
+    }
+    if (stopped.aborted) return;
+    live.state = "lost";
+    await new Promise((done) => setTimeout(done, retry * (0.8 + Math.random() * 0.4)));
+  }
+}
+
+async function once(stopped: AbortSignal, retry: (ms: number) => void): Promise<void> {
+  const quiet = new AbortController();
+  let alive = setTimeout(() => quiet.abort(), silence);
+  try {
+    const headers: Record<string, string> = { Accept: "text/event-stream" };
+    if (live.last !== "") headers["Last-Event-ID"] = live.last;
+    const response = await send("/api/v1/events", { headers, credentials: "same-origin", cache: "no-store", signal: AbortSignal.any([stopped, quiet.signal]) });
+    const watched = new Response(
+      response.body?.pipeThrough(
+        new TransformStream<Uint8Array, Uint8Array>({
+          transform(chunk, out) {
+            clearTimeout(alive);
+            alive = setTimeout(() => quiet.abort(), silence);
+            out.enqueue(chunk);
+          },
+        }),
+      ) ?? null,
+    );
+    live.state = "live";
+    live.why = "";
+    for await (const message of read(watched, retry)) {
+      if (message.id !== "") live.last = message.id;
+      if (message.event === "reset") {
+        waiting = [];
+        deliver();
+      } else if (message.data !== "") {
+        waiting.push(JSON.parse(message.data) as Event);
+        timer ??= setTimeout(deliver, every);
+      }
+    }
+  } finally {
+    clearTimeout(alive);
+  }
+}

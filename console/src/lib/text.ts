@@ -1,0 +1,82 @@
+/** Text from strangers, times and sizes, as people read them. */
+
+/** A part of a text. An odd one is a character that is not seen or misleads, by its name. */
+export interface Part {
+  text: string;
+  odd: boolean;
+}
+
+const names: Record<number, string> = {
+  0x00a0: "NO-BREAK SPACE", 0x00ad: "SOFT HYPHEN", 0x034f: "COMBINING GRAPHEME JOINER", 0x061c: "ARABIC LETTER MARK",
+  0x115f: "HANGUL CHOSEONG FILLER", 0x1160: "HANGUL JUNGSEONG FILLER", 0x180e: "MONGOLIAN VOWEL SEPARATOR",
+  0x200b: "ZERO WIDTH SPACE", 0x200c: "ZERO WIDTH NON-JOINER", 0x200d: "ZERO WIDTH JOINER",
+  0x200e: "LEFT-TO-RIGHT MARK", 0x200f: "RIGHT-TO-LEFT MARK", 0x2028: "LINE SEPARATOR", 0x2029: "PARAGRAPH SEPARATOR",
+  0x202a: "LEFT-TO-RIGHT EMBEDDING", 0x202b: "RIGHT-TO-LEFT EMBEDDING", 0x202c: "POP DIRECTIONAL FORMATTING",
+  0x202d: "LEFT-TO-RIGHT OVERRIDE", 0x202e: "RIGHT-TO-LEFT OVERRIDE", 0x2060: "WORD JOINER",
+  0x2066: "LEFT-TO-RIGHT ISOLATE", 0x2067: "RIGHT-TO-LEFT ISOLATE", 0x2068: "FIRST STRONG ISOLATE", 0x2069: "POP DIRECTIONAL ISOLATE",
+  0x3164: "HANGUL FILLER", 0xfeff: "ZERO WIDTH NO-BREAK SPACE", 0xffa0: "HALFWIDTH HANGUL FILLER",
+};
+
+// Control characters but tab and line feed, all format characters, fillers, odd spaces,
+// variation selectors, tags, private use and what is no character.
+const odd = /[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\u034f\u115f\u1160\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\u3164\uffa0\p{Cf}\p{Co}\p{Cn}\p{Cs}\u{fe00}-\u{fe0f}\u{e0100}-\u{e01ef}]/gu;
+
+/** Splits a text at the characters that are not seen or mislead, each of which is spelt. */
+export function spell(text: string): Part[] {
+  const parts: Part[] = [];
+  let last = 0;
+  for (const found of text.matchAll(odd)) {
+    if (found.index > last) parts.push({ text: text.slice(last, found.index), odd: false });
+    const code = found[0].codePointAt(0) ?? 0;
+    const number = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+    const name = names[code];
+    parts.push({ text: name === undefined ? number : `${number} ${name}`, odd: true });
+    last = found.index + found[0].length;
+  }
+  if (last < text.length || parts.length === 0) parts.push({ text: text.slice(last), odd: false });
+  return parts;
+}
+
+/** Returns how many bytes there are, for people, and exactly. */
+export function size(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`;
+  let value = bytes;
+  let unit = "B";
+  for (unit of ["KiB", "MiB", "GiB", "TiB"]) {
+    value /= 1024;
+    if (value < 1024) break;
+  }
+  return `${value.toFixed(value < 10 ? 1 : 0)} ${unit}`;
+}
+
+const stamps = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const zone = new Intl.DateTimeFormat("en", { timeZoneName: "shortOffset" });
+
+/** Returns a time with its zone: Nov 23, 2026, 9:14:05 PM GMT+1. */
+export function stamp(at: string): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return at;
+  const offset = zone.formatToParts(date).find((part) => part.type === "timeZoneName")?.value ?? "";
+  return `${stamps.format(date)} ${offset}`;
+}
+
+const units: [limit: number, seconds: number, name: Intl.RelativeTimeFormatUnit][] = [
+  [60, 1, "second"], [3600, 60, "minute"], [86_400, 3600, "hour"], [86_400 * 30, 86_400, "day"],
+  [86_400 * 365, 86_400 * 30, "month"], [Infinity, 86_400 * 365, "year"],
+];
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+/** Returns how far a time is from now: 3 minutes ago, in 2 hours. */
+export function ago(at: string, now: number): string {
+  const seconds = (new Date(at).getTime() - now) / 1000;
+  if (Number.isNaN(seconds)) return at;
+  for (const [limit, unit, name] of units) {
+    if (Math.abs(seconds) < limit) return relative.format(Math.round(seconds / unit), name);
+  }
+  return at;
+}
+
+/** Shortens an id for a table, where the whole one is in its title. */
+export function short(id: string): string {
+  return id.length > 14 ? `${id.slice(0, 8)}…` : id;
+}

@@ -1,0 +1,174 @@
+// A real host for the tests: the program that make has built, with a data directory of
+// its own, on a free port of this machine.
+import { execFileSync, spawn } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const program = process.env.MORTISE_TEST_BINARY ?? fileURLToPath(new URL("../../../bin/mortise", import.meta.url));
+const browsers = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+/** The browser that is installed here; undefined where there is none. */
+export const browser = process.env.MORTISE_TEST_BROWSER ?? browsers.find((path) => existsSync(path));
+
+/** Why the tests cannot run here; undefined where they can. */
+export const missing = !existsSync(program)
+  ? `there is no ${program}: make build`
+  : browser === undefined
+    ? "no Chromium is installed (on Debian: apt-get install chromium)"
+    : undefined;
+
+/** How the browser is started: without a sandbox as root, and without asking anything of anyone. */
+export const launch = {
+  executablePath: browser,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+};
+
+const configuration = `sandbox: off # the plugin writes a file outside
+policy:
+  files: [policies]
+  groups: {desk: ["local:owner", bob]}
+approvals: {trust_as: true}
+`;
+
+const policies = `@id("mail_waits") @approval("it leaves the house")
+permit (principal, action == Action::"execute", resource == Operation::"mail/send");
+@id("desk_approves")
+permit (principal in Group::"desk", action == Action::"approve", resource);
+@id("form") permit (principal, action == Action::"execute", resource in Plugin::"torture");
+`;
+
+const mail = `from mortise import Plugin
+
+plugin = Plugin("mail", version="1.0.0")
+
+@plugin.operator(effects=["mail_send"])
+def send(to: str, text: str = "") -> str:
+    """Send a mail."""
+    return "sent to " + to
+
+plugin.run()
+`;
+
+export class Host {
+  constructor() {
+    this.dir = mkdtempSync(join(tmpdir(), "mortise-console-"));
+    chmodSync(this.dir, 0o755);
+    this.home = join(this.dir, "home");
+    mkdirSync(join(this.home, "policies"), { recursive: true });
+    writeFileSync(join(this.home, "mortise.yaml"), configuration);
+    writeFileSync(join(this.home, "policies", "all.cedar"), policies);
+  }
+
+  /** Lets people sign in with a provider, each of them by an invitation. */
+  people(provider, ...principals) {
+    writeFileSync(join(this.home, "provider.secret"), provider.client.secret, { mode: 0o600 });
+    writeFileSync(join(this.home, "mortise.yaml"), `${configuration.replace("approvals: {trust_as: true}\n", "")}server:
+  sign_in:
+  - {name: company, issuer: "${provider.issuer}", client_id: ${provider.client.id}, client_secret_file: provider.secret}
+`);
+    for (const principal of principals) this.run("users", "create", principal);
+  }
+
+  /** Runs the command line and returns what it prints. */
+  run(...args) {
+    return execFileSync(program, args, { env: this.env(), encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  }
+
+  env() {
+    return { PATH: process.env.PATH, HOME: this.dir, TZ: "UTC", MORTISE_HOME: this.home };
+  }
+
+  /** Registers a plugin in Python. */
+  plugin(name, source) {
+    const dir = join(this.dir, name);
+    mkdirSync(dir, { recursive: true });
+    writeFileSync(join(dir, `${name}.py`), source);
+    this.run("plugins", "register", "--dev", join(dir, `${name}.py`));
+  }
+
+  /** Fills the host with something of each noun. */
+  fill() {
+    this.plugin("mail", mail);
+    const log = join(this.dir, "auth.log");
+    writeFileSync(log, Array.from({ length: 40 }, (_, i) => `Nov 23 21:0${i % 6}:${10 + i} gate sshd[${i}]: Failed password for root from 192.0.2.${i % 4} port 4${i} ssh2`).join("\n") + "\n");
+    this.run("run", "pattern_extractor", "--artifact", log);
+    for (const to of ["ann@example.com", "ben@example.com", "odd\u202eevil@example.com"]) this.waits("run", "mail/send", "--set", `to=${to}`, "--no-wait");
+    const note = join(this.dir, "note.txt");
+    writeFileSync(note, "The harbour report of March names three ships.");
+    this.run("kb", "create", "notes");
+    this.run("kb", "add", "--kb", "notes", note);
+    this.run("agents", "create", "helper", "--prompt", "You help.");
+  }
+
+  /** Runs a command that ends with another status than 0. */
+  waits(...args) {
+    try {
+      return this.run(...args);
+    } catch (err) {
+      if (err.status === 10) return err.stdout;
+      throw err;
+    }
+  }
+
+  /** Starts to serve and returns the link that signs the owner in. */
+  async serve() {
+    this.process = spawn(program, ["serve", "--listen", "127.0.0.1:0"], { env: this.env(), stdio: ["ignore", "pipe", "pipe"] });
+    let said = "";
+    const link = await new Promise((found, failed) => {
+      const hear = (chunk) => {
+        said += chunk;
+        const match = /http:\S+\/auth\/setup#\S+/.exec(said) ?? /http:\/\/127\S+/.exec(said);
+        if (match && said.includes("Ctrl-C stops")) found(match[0]);
+      };
+      this.process.stdout.on("data", hear);
+      this.process.stderr.on("data", hear);
+      this.process.on("exit", (code) => failed(new Error(`the host ended with ${code}: ${said}`)));
+    });
+    this.origin = new URL(link).origin;
+    return link;
+  }
+
+  async stop() {
+    if (this.process !== undefined && this.process.exitCode === null) {
+      const ended = new Promise((done) => this.process.once("exit", done));
+      this.process.kill("SIGTERM");
+      await ended;
+    }
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
+
+/** Signs a person in with the provider, in a browser of their own, by an invitation. */
+export async function person(chrome, host, provider, principal) {
+  const context = await chrome.newContext({ baseURL: host.origin });
+  const page = await context.newPage();
+  const secret = JSON.parse(host.run("users", "invite", principal, "--json")).link.split("#")[1];
+  provider.account = principal.replace(/\W/g, "-");
+  await page.goto(`/auth/invitation#${secret}`);
+  await page.click("button");
+  await page.waitForURL((url) => url.origin === host.origin && !url.pathname.startsWith("/auth/invitation") && !url.pathname.startsWith("/auth/callback"));
+  return page;
+}
+
+/** Signs a browser in by the host's first link. */
+export async function signIn(page, link) {
+  await page.goto(link);
+  await page.click("button");
+  await page.waitForURL((url) => !url.pathname.startsWith("/auth/setup"));
+}
+
+/** Notes all that a page must not do: errors, reports of its policy, requests to others. */
+export function watch(page, origin) {
+  const wrong = [];
+  page.on("console", (message) => {
+    if (message.type() === "error" && !/status of (4\d\d|503)/.test(message.text())) wrong.push(`console: ${message.text()}`);
+  });
+  page.on("pageerror", (err) => wrong.push(`error: ${err.message}`));
+  page.on("request", (request) => {
+    const url = new URL(request.url());
+    if (url.origin !== origin && url.protocol !== "data:" && url.protocol !== "blob:") wrong.push(`request: ${request.url()}`);
+  });
+  return wrong;
+}

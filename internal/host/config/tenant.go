@@ -1,0 +1,102 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/mortise-dev/mortise/internal/service/egress"
+)
+
+// TenantOwner is the principal that owns a tenant where its configuration names no other.
+const TenantOwner = "owner"
+
+// A tenantFile is what the configuration of one tenant may say. All else is the site's.
+type tenantFile struct {
+	Principal string          `yaml:"principal"` // who owns the tenant
+	Policy    Policy          `yaml:"policy"`
+	Approvals tenantApprovals `yaml:"approvals"`
+	Limits    Limits          `yaml:"limits"`
+	Models    struct {
+		Budget Budget `yaml:"budget"`
+	} `yaml:"models"`
+}
+
+type tenantApprovals struct {
+	By     []string `yaml:"by"`
+	Expire Duration `yaml:"expire"`
+}
+
+// LoadTenant returns the configuration of a tenant beside the site's own: what the file at
+// path says, and what the site's says of all tenants. A key that is the site's is refused.
+// Where there is no file the tenant has the defaults of the site.
+//
+// Nothing that names people, policies, programs, variables or addresses beyond the public
+// Internet is taken over from the site.
+func LoadTenant(path, name string, site Config) (Config, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		raw, err = nil, nil
+	}
+	if err != nil {
+		return Config{}, err
+	}
+	if len(raw) > maxFile {
+		return Config{}, fmt.Errorf("%s: larger than %d bytes", path, maxFile)
+	}
+	c, err := parseTenant(raw, name, site)
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+func parseTenant(raw []byte, name string, site Config) (Config, error) {
+	var keys map[string]any
+	if err := yaml.Unmarshal(raw, &keys); err != nil {
+		return Config{}, errors.New(hide(strings.TrimSpace(yaml.FormatError(err, false, true))))
+	}
+	own := keysOf(reflect.TypeFor[tenantFile]())
+	for _, key := range keysOf(reflect.TypeFor[Config]()) {
+		if _, there := keys[key]; there && !slices.Contains(own, key) {
+			return Config{}, fmt.Errorf("%s is the site's: write it in %s of the data directory; a tenant has %s", key, FileName, strings.Join(own, ", "))
+		}
+	}
+	c := site
+	base := Default()
+	f := tenantFile{Principal: TenantOwner, Policy: Policy{Default: site.Policy.Default}, Approvals: tenantApprovals{Expire: base.Approvals.Expire}, Limits: site.Limits}
+	f.Models.Budget = site.Models.Budget
+	if len(keys) > 0 {
+		if err := yaml.UnmarshalWithOptions(raw, &f, yaml.Strict()); err != nil {
+			return Config{}, errors.New(hide(strings.TrimSpace(yaml.FormatError(err, false, true))))
+		}
+	}
+	if f.Limits.FrameBytes != site.Limits.FrameBytes {
+		return Config{}, fmt.Errorf("limits.frame_bytes is the site's: write it in %s of the data directory", FileName)
+	}
+	for _, list := range []*[]string{&f.Policy.Configure, &f.Approvals.By} {
+		if *list == nil {
+			*list = []string{f.Principal}
+		}
+	}
+	c.Tenant, c.Principal, c.Policy, c.Limits, c.Models.Budget = name, f.Principal, f.Policy, f.Limits, f.Models.Budget
+	c.Approvals = Approvals{By: f.Approvals.By, Expire: f.Approvals.Expire}
+	c.Intents, c.Bindings, c.Env, c.Settings = base.Intents, nil, base.Env, base.Settings
+	c.Egress = egress.Grants{CAFile: site.Egress.CAFile}
+	return c, c.check()
+}
+
+// keysOf returns the names of the members of a part of the configuration.
+func keysOf(of reflect.Type) (names []string) {
+	for i := range of.NumField() {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("yaml"), ",")
+		names = append(names, name)
+	}
+	return names
+}

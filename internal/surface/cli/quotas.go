@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/view"
+)
+
+func (c *command) quotas() *cobra.Command {
+	return show(c, spec{
+		use:   "quotas",
+		short: "Show how many calls you may make, and have made",
+		long: `Show how many calls you may make, and have made.
+
+Quotas are configured under quotas in mortise.yaml. Days and months are counted for
+all hosts on the database. What runs at once, and the calls of a minute, each host
+counts for itself: the figures of this process.`,
+		example: `  mortise quotas
+  mortise quotas --as ann --json`,
+	}, func(ctx context.Context, q *ask) ([]host.QuotaUse, error) {
+		return q.app.As(q.app.Principal).Quotas(ctx)
+	}, func(w io.Writer, uses []host.QuotaUse) error { return view.Quotas(w, c.errs, uses) })
+}

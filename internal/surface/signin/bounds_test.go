@@ -1,0 +1,90 @@
+package signin_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/service/account/accounttest"
+)
+
+// What changes the host from a browser takes a recent sign-in, whichever noun it is of.
+func TestChangesTakeARecentSignIn(t *testing.T) {
+	b := begin(t)
+	owner := b.person("local:owner", "the owner's account")
+	feed := owner.do("POST", "/api/v1/feeds", `{"operation":"desk/shout","input":{"text":"x"},"spec":"every 24h"}`)
+	if a := owner.do("POST", "/api/v1/agents", `{"id":"clerk"}`); a.status != 200 || feed.status != 200 {
+		t.Fatalf("%d %s, %d %s", a.status, a.text, feed.status, feed.text)
+	}
+	b.forge(func(s *accounttest.Server) { s.AuthTime = time.Now().Add(-time.Hour) })
+	if a := owner.signIn("the owner's account", ""); a.status != 303 {
+		t.Fatalf("%d %s", a.status, a.text)
+	}
+	for _, c := range [][3]string{
+		{"POST", "agents", `{"id":"other"}`}, {"POST", "agents/clerk:start", ""}, {"DELETE", "agents/clerk", ""}, {"PUT", "agents/clerk/assignments/desk", `{"enabled":true}`},
+		{"POST", "agents/clerk/memories:remember", `{"key":"a","content":"b"}`}, {"POST", "agents/clerk/feeds", `{"text":"a","spec":"every 24h"}`},
+		{"POST", "feeds", `{"operation":"desk/shout","input":{"text":"x"}}`}, {"POST", "feeds/" + feed.at("id") + ":pause", ""}, {"DELETE", "feeds/" + feed.at("id"), ""},
+		{"PUT", "secrets/own", `{"value":"v"}`}, {"PUT", "secrets/own?system=true", `{"value":"v"}`}, {"DELETE", "secrets/own", ""},
+		{"POST", "recovery:confirm", `{"reason":"looked"}`}, {"POST", "tokens", `{"name":"t"}`},
+	} {
+		a := owner.do(c[0], "/api/v1/"+c[1], c[2])
+		if a.status != 403 || a.at("code") != "sign_in_required" {
+			t.Errorf("%s %s: %d %s", c[0], c[1], a.status, a.text)
+		}
+	}
+	for _, path := range []string{"agents", "agents/clerk", "agents/clerk/assignments", "feeds", "secrets", "recovery"} {
+		if a := owner.do("GET", "/api/v1/"+path, ""); a.status != 200 {
+			t.Errorf("reading %s: %d %s", path, a.status, a.text)
+		}
+	}
+}
+
+// The owner signs in again without a provider, by a link that the owner's socket makes: once,
+// and from this machine.
+func TestTheOwnersSocketMakesLinks(t *testing.T) {
+	b := begin(t)
+	if a := b.browser().do("POST", "/auth/link", ""); a.status != 404 {
+		t.Errorf("others get a link: %d %s", a.status, a.text)
+	}
+	if a := b.overSocket("GET", "/auth/link", ""); a.status != 405 {
+		t.Errorf("%d %s", a.status, a.text)
+	}
+	bob := b.person("bob", "bob's account")
+	a := b.overSocket("POST", "/auth/link", "")
+	link, found := strings.CutPrefix(a.at("link"), b.url+"/auth/setup#")
+	if a.status != 200 || !found || a.at("expires_in") != "300" {
+		t.Fatalf("%d %s", a.status, a.text)
+	}
+	owner := b.browser()
+	if a := owner.do("POST", "/auth/setup", "secret="+link, "Sec-Fetch-Site", "cross-site"); a.status != 403 {
+		t.Errorf("from another site: %d", a.status)
+	}
+	if a := owner.do("POST", "/auth/setup", "secret="+link); a.status != 303 {
+		t.Fatalf("%d %s", a.status, a.text)
+	}
+	if code := owner.approve(bob.ask()); code != "" {
+		t.Errorf("the owner may not approve: %s", code)
+	}
+	if a := b.browser().do("POST", "/auth/setup", "secret="+link); a.status != 403 {
+		t.Errorf("again: %d", a.status)
+	}
+}
+
+// Cookies that are of no session slow their address down, and good ones do not.
+func TestGuessedCookiesAreSlowedDown(t *testing.T) {
+	b := begin(t)
+	one, limited := b.browser(), 0
+	for range 900 {
+		switch status := one.whoami("Cookie", b.cookie()+"="+strings.Repeat("a", 43)); status {
+		case http.StatusUnauthorized:
+		case http.StatusTooManyRequests:
+			limited++
+		default:
+			t.Fatalf("a guess is answered %d", status)
+		}
+	}
+	if limited < 100 {
+		t.Errorf("of 900 guesses %d were slowed down", limited)
+	}
+}
