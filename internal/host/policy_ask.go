@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 
 	json2 "github.com/go-json-experiment/json"
@@ -270,7 +271,14 @@ func (p Policies) Try(ctx context.Context, documents []PolicyDocument, requests 
 
 // ReadPolicies reads the policies in files, and in the *.cedar files of directories.
 func ReadPolicies(files ...string) ([]PolicyDocument, error) {
-	documents, err := policy.Files(".", files...)()
+	paths := make([]string, len(files))
+	for i, file := range files {
+		var err error
+		if paths[i], err = filepath.Abs(file); err != nil {
+			return nil, err
+		}
+	}
+	documents, err := policy.Files(".", paths...)()
 	if err != nil {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%w", err)
 	}

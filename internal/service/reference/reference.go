@@ -214,7 +214,7 @@ func ReadGiven(path string) (form string, raw []byte, err error) {
 	if !slices.Contains(endings, ending) {
 		ending = ".txt"
 	}
-	if _, err := valueOf(raw, ending); err != nil {
+	if _, err := valueOf(bytes.Clone(raw), ending); err != nil { // which writes into what it reads
 		return "", nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", path, err)
 	}
 	return ending[1:], raw, nil

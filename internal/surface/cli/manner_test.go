@@ -251,7 +251,7 @@ func (w *world) aim(is served) error {
 // directory: at a URL it is an error, and the story goes on over the socket.
 func (w *world) ofMachine() bool {
 	line := strings.Join(w.args, " ")
-	return strings.Contains(line, "plugins register ") || strings.Contains(line, "plugin register ") || strings.Contains(line, "policy check") || strings.Contains(line, "--os-user")
+	return strings.Contains(line, "plugins register ") || strings.Contains(line, "plugin register ") || strings.Contains(line, "policy check") || strings.Contains(line, "--os-user") || strings.Contains(line, "secrets rotate") || strings.Contains(line, "secrets delete --all")
 }
 
 // token returns a token of a principal, the owner where as is empty.

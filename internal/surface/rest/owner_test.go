@@ -17,6 +17,8 @@ func TestWhatIsOfTheMachineIsTheOwnersAlone(t *testing.T) {
 		"/api/v1/users":                   `{"principal":"ben","os_user":"0"}`,
 		"/api/v1/plugins:register":        `{"path":"` + t.TempDir() + `"}`,
 		"/api/v1/accounts/google:connect": `{}`,
+		"/api/v1/secrets:rotate":          "",
+		"/api/v1/secrets:delete-all":      "",
 	} {
 		b.is(b.ask("mrt_root", "POST", path, body), 403, "policy_denied")
 	}

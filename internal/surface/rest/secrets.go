@@ -68,8 +68,8 @@ func (r *registry) secrets() {
 	add(r, route{method: "GET", path: "secrets/needs", id: "list-secret-needs", scope: host.ScopeRead, about: "The secrets that operations need, and whether the caller has them"}, r.listSecretNeeds)
 	add(r, route{method: "PUT", path: "secrets/{name}", id: "put-secret", scope: host.ScopeConfigure, about: "Keep a secret, in place of an earlier one"}, r.putSecret)
 	add(r, route{method: "DELETE", path: "secrets/{name}", id: "delete-secret", scope: host.ScopeConfigure, about: "Delete a secret"}, r.deleteSecret)
-	add(r, route{method: "POST", path: "secrets:rotate", id: "rotate-secrets", scope: host.ScopeAdmin, stays: true, about: "Change the keys, and encrypt all secrets again"}, r.rotateSecrets)
-	add(r, route{method: "POST", path: "secrets:delete-all", id: "delete-all-secrets", scope: host.ScopeAdmin, stays: true, about: "Delete all secrets of everybody, with their keys: the way out where the master key is lost"}, r.deleteSecrets)
+	add(r, route{method: "POST", path: "secrets:rotate", id: "rotate-secrets", scope: host.ScopeAdmin, stays: true, about: "Change the keys, and encrypt all secrets again; on the owner's socket alone, since they are of all tenants"}, r.rotateSecrets)
+	add(r, route{method: "POST", path: "secrets:delete-all", id: "delete-all-secrets", scope: host.ScopeAdmin, stays: true, about: "Delete all secrets of everybody, with their keys: the way out where the master key is lost; on the owner's socket alone"}, r.deleteSecrets)
 }
 
 func (r *registry) listSecrets(ctx context.Context, q *request, _ *struct{}) (*struct{ Body SecretsKept }, error) {
@@ -120,6 +120,9 @@ func (r *registry) deleteSecret(ctx context.Context, q *request, in *SecretNamed
 }
 
 func (r *registry) rotateSecrets(ctx context.Context, q *request, _ *struct{}) (*struct{ Body SecretsRotated }, error) {
+	if err := q.owns("changing the keys of all secrets, which are of all tenants,", true); err != nil {
+		return nil, err
+	}
 	ctx, cancel := r.staying(ctx, q)
 	defer cancel()
 	done, err := q.api.Secrets().Rotate(ctx)
@@ -130,6 +133,9 @@ func (r *registry) rotateSecrets(ctx context.Context, q *request, _ *struct{}) (
 }
 
 func (r *registry) deleteSecrets(ctx context.Context, q *request, _ *struct{}) (*struct{ Body SecretsDeleted }, error) {
+	if err := q.owns("deleting all secrets, which are of all tenants,", true); err != nil {
+		return nil, err
+	}
 	ctx, cancel := r.staying(ctx, q)
 	defer cancel()
 	n, err := q.api.Secrets().DeleteAll(ctx)
