@@ -38,6 +38,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/accounts/{provider}:connect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Connect an account of the owner: a stream that has the event address and, once a browser has been there, the account as its result. On the socket of the owner alone, since the browser comes back to the machine of the host */
+        post: operations["connect-account"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/accounts/{provider}:test": {
         parameters: {
             query?: never;
@@ -49,6 +66,23 @@ export interface paths {
         put?: never;
         /** Try whether a token can be had of an account, which renews it */
         post: operations["test-account"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/adapters:deliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give an event to an adapter, and make a plan of what it means. Who delivers gives no rights to the plan; the same event again is the same plan */
+        post: operations["deliver-event"];
         delete?: never;
         options?: never;
         head?: never;
@@ -137,7 +171,8 @@ export interface paths {
         /** The conversations with an agent, the newest first */
         get: operations["list-conversations"];
         put?: never;
-        post?: never;
+        /** Go on with a conversation of the caller, or begin one; nothing is said */
+        post: operations["open-conversation"];
         delete?: never;
         options?: never;
         head?: never;
@@ -178,6 +213,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agents/{id}/conversations/{conversation}:tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The operations that the agent has in a conversation of the caller; a turn is offered those that fit */
+        post: operations["list-conversation-tools"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agents/{id}/conversations:end": {
         parameters: {
             query?: never;
@@ -204,7 +256,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Send a message to an agent, with the rights of the caller, and wait for its answer */
+        /** Send a message to an agent, with the rights of the caller, and wait for its answer; streamed, it has the events text, tool_begins, tool and approval, and at last result */
         post: operations["talk"];
         delete?: never;
         options?: never;
@@ -460,7 +512,8 @@ export interface paths {
         /** The calls that the caller made or may see, the newest first */
         get: operations["list-calls"];
         put?: never;
-        post?: never;
+        /** Make a call as a command line does: the operation is named as a person names it. It is answered as an execution is, streams too */
+        post: operations["make-call"];
         delete?: never;
         options?: never;
         head?: never;
@@ -529,6 +582,57 @@ export interface paths {
         put?: never;
         /** Record the outcome of a call whose result is unknown, in the name of the caller */
         post: operations["settle-call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask whether a tool may run that runs in another program */
+        post: operations["decide"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/decisions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How a decision of the caller stands */
+        get: operations["get-decision"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/decisions/{id}:settle": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say how the tool ended */
+        post: operations["settle-decision"];
         delete?: never;
         options?: never;
         head?: never;
@@ -898,6 +1002,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who asks, and which version of the host answers */
+        get: operations["get-me"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/models": {
         parameters: {
             query?: never;
@@ -994,6 +1115,23 @@ export interface paths {
         put?: never;
         /** Execute an operation. With Accept: text/event-stream it is told what the plugin says meanwhile (progress with its members, content), and at the end the answer as it would be otherwise (result) or the refusal (problem) */
         post: operations["execute-operation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/operations:resolve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What a reference to an operation means; nothing is called */
+        post: operations["resolve-operation"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1257,6 +1395,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/plugins:link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Register the plugin at a path of the host's machine for development; on the owner's socket alone */
+        post: operations["link-plugin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plugins:register": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Register the plugin at a path of the host's machine, or a tree of them; on the owner's socket alone */
+        post: operations["register-plugins"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/policies": {
         parameters: {
             query?: never;
@@ -1337,6 +1509,23 @@ export interface paths {
         put?: never;
         /** What would be decided otherwise if a text of policies were stored; nothing is stored */
         post: operations["simulate-policy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/quotas": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How many calls the caller may make, and has made */
+        get: operations["list-quotas"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1459,6 +1648,40 @@ export interface paths {
         post?: never;
         /** Delete a secret */
         delete: operations["delete-secret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/secrets:delete-all": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Delete all secrets of everybody, with their keys: the way out where the master key is lost; on the owner's socket alone */
+        post: operations["delete-all-secrets"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/secrets:rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Change the keys, and encrypt all secrets again; on the owner's socket alone, since they are of all tenants */
+        post: operations["rotate-secrets"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1744,7 +1967,12 @@ export interface components {
             /** @description The provider vouches for the address. */
             verified: boolean;
         };
+        AccountAddress: {
+            url: string;
+        };
         AccountRemoved: {
+            /** @description The one that was removed. */
+            account?: components["schemas"]["Account"];
             /** @description Why it does not. */
             problem?: string;
             provider: string;
@@ -1880,6 +2108,8 @@ export interface components {
         Approval: {
             /** Format: date-time */
             created_at: string;
+            /** Format: date-time */
+            decided_at?: string;
             decided_by?: string;
             /** Format: date-time */
             expires_at: string;
@@ -1900,30 +2130,43 @@ export interface components {
             approvals: components["schemas"]["Approval"][];
             /** @description Empty on the last page. */
             next_page_token: string;
+            /** @description The same with what each is bound to, where the request asks for questions. */
+            questions?: components["schemas"]["Question"][] | null;
         };
         Artifact: {
             /** Format: date-time */
             created_at: string;
             id: string;
             labels: string[];
+            /** @description An object: what is known of it beside that. */
+            metadata: unknown;
             name: string;
             parents: string[];
+            session: string;
             sha256: string;
             /** Format: int64 */
             size: number;
             source_call: string;
             /** @description Empty for a person's file. */
             source_tool: string;
+            /** @description Where its bytes are, if that is an object store; for the owner, on their socket. */
+            storage_uri?: string;
             type: string;
         };
         ArtifactSpec: {
             /** @description Its bytes, in base64; up to 3 MiB. */
-            content: string;
+            content?: string;
+            /** @description The name of that directory. */
+            directory?: string;
+            /** @description In place of its bytes: the files of a directory, which are artifacts already. */
+            files?: components["schemas"]["Laid"][];
             labels?: ("untrusted" | "private")[];
-            /** @description A file name: no directory. */
-            name: string;
+            /** @description A file name: no directory. Needed but with path. */
+            name?: string;
             /** @description The artifacts of the session that it was made from, whose labels it gets. */
             parents?: string[];
+            /** @description In place of its bytes: the file on the host's machine, absolute. On the owner's socket alone. */
+            path?: string;
             /** @description Found out where it is left out. */
             type?: string;
         };
@@ -1974,14 +2217,16 @@ export interface components {
             current: boolean;
             /** Format: date-time */
             expires_at: string;
+            /** @description Those that the provider gave, beside the ones that mortise.yaml names the caller in. */
+            groups: string[];
             id: string;
             /** @description The identity that signed in. */
             identity: string;
             /**
              * Format: date-time
-             * @description When they last proved who they are.
+             * @description When they last proved who they are; it is left out where their provider does not say.
              */
-            signed_in_at: string;
+            signed_in_at?: string;
             /**
              * Format: date-time
              * @description To the minute.
@@ -2010,6 +2255,8 @@ export interface components {
             /** @description Its caller's own. */
             key?: string;
             labels: string[];
+            /** @description Whose attempt it is. */
+            node?: string;
             operation: string;
             origin: string;
             package_digest: string;
@@ -2018,17 +2265,29 @@ export interface components {
             principal: string;
             result_hash?: string;
             session?: string;
+            /**
+             * @description As it is kept: what is in progress is queued, running or in_progress.
+             * @enum {string}
+             */
+            state: "pending_approval" | "queued" | "running" | "in_progress" | "succeeded" | "failed" | "unknown";
             /** @enum {string} */
             status: "succeeded" | "failed" | "unknown" | "in_progress" | "pending_approval";
             /** Format: date-time */
             updated_at: string;
             version: string;
+            /**
+             * Format: date-time
+             * @description When it is looked at next.
+             */
+            wake_at?: string;
         };
         CallEvent: {
             /** Format: date-time */
             at: string;
             /** Format: int64 */
             chain: number;
+            /** @description The whole entry, where the request asks for entries. */
+            entry?: components["schemas"]["Entry"];
             /** Format: int64 */
             seq: number;
             type: string;
@@ -2037,6 +2296,8 @@ export interface components {
             actor?: string;
             /** @description The id of the approval that was asked for. */
             approval?: string;
+            /** @description How that stands. */
+            approval_state?: string;
             /** Format: int64 */
             attempt: number;
             call_id: string;
@@ -2047,10 +2308,16 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             effects: components["schemas"]["Effect"][];
+            /** @description What held the call to its decision: structural, network, reported or none. */
+            enforcement?: string;
+            /** @description What the ledger has of it, where the request asks for entries. */
+            entries?: components["schemas"]["Entry"][] | null;
             input_hash: string;
             /** @description Its caller's own. */
             key?: string;
             labels: string[];
+            /** @description Whose attempt it is. */
+            node?: string;
             operation: string;
             origin: string;
             outcome: components["schemas"]["Outcome"];
@@ -2060,11 +2327,54 @@ export interface components {
             principal: string;
             result_hash?: string;
             session?: string;
+            /**
+             * @description As it is kept: what is in progress is queued, running or in_progress.
+             * @enum {string}
+             */
+            state: "pending_approval" | "queued" | "running" | "in_progress" | "succeeded" | "failed" | "unknown";
             /** @enum {string} */
             status: "succeeded" | "failed" | "unknown" | "in_progress" | "pending_approval";
             /** Format: date-time */
             updated_at: string;
             version: string;
+            /**
+             * Format: date-time
+             * @description When it is looked at next.
+             */
+            wake_at?: string;
+        };
+        CallSpec: {
+            /** @description Artifacts of the session that the input is to name, by their ids. */
+            artifacts?: string[];
+            /**
+             * @description Change nothing; reads lets it read outside.
+             * @enum {string}
+             */
+            dry_run?: "all" | "reads";
+            /** @description Do not answer with an earlier result. */
+            fresh?: boolean;
+            /** @description Answer with the whole result, in the member result. */
+            full?: boolean;
+            /** @description By the input schema of the operation; an empty object where it is left out. */
+            input?: unknown;
+            /**
+             * Format: double
+             * @description How long to wait for a call with the same key that is at work; until its end where it is left out.
+             */
+            key_wait_seconds?: number;
+            /** @description What the input is tainted with. */
+            labels?: ("untrusted" | "private")[];
+            /** @description plugin/operation@versions; the name of a plugin alone, where it has one operation or its contract lets the input say which. */
+            operation: string;
+            /** @description Files of the host's machine to hand on, absolute. On the owner's socket alone. */
+            paths?: string[];
+            /** @description The session that the call belongs to. */
+            session?: string;
+            /**
+             * Format: double
+             * @description A shorter limit than the operation's own.
+             */
+            timeout_seconds?: number;
         };
         Calls: {
             calls: components["schemas"]["Call"][];
@@ -2082,6 +2392,10 @@ export interface components {
         ConfirmRecovery: {
             /** @description How it is known what was done since the backup, for the record. */
             reason: string;
+        };
+        ConnectAccount: {
+            /** @description What plugins are to do there, in the provider's words. */
+            scopes?: string[];
         };
         Conversation: {
             agent: string;
@@ -2123,12 +2437,29 @@ export interface components {
             /** @description A message has not had its turn yet. */
             waiting: boolean;
         };
+        ConversationSpec: {
+            /** @description One of the caller's own, which is open; their newest open one where it is left out, or a new one. */
+            conversation?: string;
+            /** @description Begin a new one, where no conversation is named. */
+            fresh?: boolean;
+        };
+        ConversationTool: {
+            description: string;
+            /** @description What the model calls it. */
+            name: string;
+            operation: string;
+        };
+        ConversationTools: {
+            tools: components["schemas"]["ConversationTool"][];
+        };
         Conversations: {
             conversations: components["schemas"]["Conversation"][];
             /** @description Empty on the last page. */
             next_page_token: string;
         };
         "Create-userRequest": {
+            /** @description The name or number of their user of the operating system; on the socket of the owner alone. */
+            os_user?: string;
             /** @description Whom the configuration names. */
             principal: string;
         };
@@ -2154,17 +2485,41 @@ export interface components {
             no_expiry?: boolean;
             /** @description plugin/operation or plugin/*; all where it is left out. */
             operations?: string[];
-            /** @description read where it is left out. */
-            scopes?: ("read" | "run" | "approve" | "configure" | "admin")[];
+            /** @description read, run, decide, approve, configure or admin; read where it is left out. */
+            scopes?: string[];
         };
         Decided: {
             /** @description Why, for the record and for the requester. */
             reason?: string;
+            /** @description The owner is at a terminal, and may agree to what they asked for where the configuration has it. It counts on the owner's socket alone. */
+            terminal?: boolean;
+            /** @description What an approver was sent. It names the approval where the id is token: a path is logged, and a body is not. */
+            token?: string;
         };
         Decision: {
             policy: string;
             reasons: string[] | null;
             verdict: string;
+        };
+        DecisionQuestion: {
+            /** @description An object; an empty one where it is left out. */
+            arguments?: unknown;
+            /** @description How the program describes the tool: description, input schema, annotations. A change of it takes an approval. */
+            definition?: unknown;
+            /** @description What the arguments are tainted with. */
+            labels?: ("untrusted" | "private")[];
+            /** @description The program that runs the tool, such as claude-code. */
+            namespace: string;
+            /** @description The tool, as the program calls it. */
+            tool: string;
+            /** @description What the program calls the conversation that it belongs to. */
+            trace?: string;
+        };
+        DeliverySpec: {
+            /** @description An operation of kind adapter: plugin/operation, or plugin/operation@versions. */
+            adapter: string;
+            /** @description As the other system sent it: a JSON object. */
+            event: unknown;
         };
         Documents: {
             documents: components["schemas"]["KnowledgeDocument"][];
@@ -2195,6 +2550,8 @@ export interface components {
             method: string;
             /** Format: int64 */
             n: number;
+            /** @description The idempotency key that the other side was sent. */
+            provider_key?: string;
             request_hash: string;
             state: string;
         };
@@ -2215,6 +2572,11 @@ export interface components {
             passages: number;
         };
         Entries: {
+            /**
+             * Format: int64
+             * @description How many chains there are, of the newest.
+             */
+            chains?: number;
             entries: components["schemas"]["Entry"][];
             /** @description Empty on the last page. */
             next_page_token: string;
@@ -2295,9 +2657,16 @@ export interface components {
         Failure: {
             code: string;
             details?: unknown;
+            /** @description What to do about it at the command line; with full alone. */
+            hint?: string;
             message: string;
             /** @description The plugin's own code. */
             plugin_code?: string;
+            /**
+             * Format: int64
+             * @description When, where that is known; with full alone.
+             */
+            retry_after_ms?: number;
             /** @description The same call may succeed later. */
             retryable: boolean;
         };
@@ -2488,6 +2857,8 @@ export interface components {
             document_id: string;
             /** @description The model of embeddings could not be asked, and is later. */
             embedding_pending: boolean;
+            /** @description How its text was won, or why there is none. */
+            extraction?: unknown;
             ko_id: string;
             /** @description How its text was won. */
             method: string;
@@ -2504,6 +2875,8 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             disabled_at?: string;
+            /** @description Those that providers gave where they are signed in with a browser now. */
+            groups?: string[] | null;
             id: string;
             /** @description All of them are one person where an approval takes a second. */
             identities: components["schemas"]["UserIdentity"][];
@@ -2570,6 +2943,11 @@ export interface components {
             /** Format: int64 */
             word_count: number;
         };
+        Laid: {
+            artifact_id: string;
+            /** @description Where it lies in the directory, with slashes. */
+            path: string;
+        };
         LinkIdentity: {
             /** @description The one that may speak of them. */
             adapter?: string;
@@ -2580,6 +2958,13 @@ export interface components {
             /** @description Those that the link grants. */
             scopes?: string[];
         };
+        LinkSpec: {
+            /** @description Of its directory or source file on the host's machine, absolute. */
+            path: string;
+        };
+        Linked: {
+            name: string;
+        };
         Made: {
             hash?: string;
             id?: string;
@@ -2587,6 +2972,26 @@ export interface components {
             /** Format: int64 */
             size?: number;
             type: string;
+        };
+        Me: {
+            /** @description Who acts on their behalf; on the owner's socket alone. */
+            by?: string;
+            /** @description The configuration file; on the owner's socket alone. */
+            config?: string;
+            /** @description What the token may execute; all if empty. */
+            operations: string[];
+            /** @description The principal that the configuration acts for. */
+            operator: string;
+            /** @description They own the host. */
+            owner: boolean;
+            /** @description As the configuration writes it. */
+            principal: string;
+            scopes: string[];
+            tenant: string;
+            /** @description The id of the token of the request. */
+            token?: string;
+            /** @description Of the host. */
+            version: string;
         };
         Memories: {
             memories: components["schemas"]["Memory"][];
@@ -2643,6 +3048,8 @@ export interface components {
             text: string;
         };
         MessageSpec: {
+            /** @description Of a stream, on the socket of the owner: wait for the approval of a call that the caller may agree to, where it is left out the turn goes on without. */
+            ask?: boolean;
             /** @description One of the caller's own, which is open; their newest open one where it is left out, or a new one. */
             conversation?: string;
             /** @description Begin a new one, where no conversation is named. */
@@ -2655,6 +3062,8 @@ export interface components {
             name: string;
         };
         Model: {
+            /** @description Told the owner alone, as are uris, key and key_problem. */
+            base_url?: string;
             /**
              * Format: int64
              * @description Tokens; 0 where it is not known.
@@ -2668,6 +3077,9 @@ export interface components {
              */
             input_price: number;
             json_mode: boolean;
+            /** @description Where it is looked for. */
+            key?: string;
+            key_problem?: string;
             /** @description The provider's name of it. */
             model: string;
             name: string;
@@ -2678,6 +3090,7 @@ export interface components {
             ready: boolean;
             /** @enum {string} */
             tier: "light" | "heavy";
+            uris?: string[];
             vision: boolean;
         };
         ModelBudget: {
@@ -2708,6 +3121,8 @@ export interface components {
             tokens_out: number;
         };
         Models: {
+            /** @description The plugins that may ask; told the owner alone. */
+            allow?: string[];
             budget: components["schemas"]["ModelBudget"];
             models: components["schemas"]["Model"][];
             /**
@@ -2780,6 +3195,8 @@ export interface components {
             next_cursor?: unknown;
             /** @description plugin/operation */
             operation: string;
+            /** @description The whole result as the host has it, where the request asks for it with full. */
+            result?: unknown;
             skips?: unknown;
             /** @enum {string} */
             status: "succeeded" | "failed" | "unknown" | "in_progress" | "pending_approval";
@@ -2819,10 +3236,20 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
         };
+        PlanApproval: {
+            decided_by?: string;
+            /** Format: date-time */
+            expires_at: string;
+            id: string;
+            reason?: string;
+            state: string;
+        };
         PlanShown: {
             agent: string;
             /** @description The id of the one approval of the whole. */
             approval?: string;
+            /** @description The approval of the whole. */
+            asked?: components["schemas"]["PlanApproval"];
             /** Format: date-time */
             created_at: string;
             error?: components["schemas"]["ErrorRecord"];
@@ -2855,12 +3282,16 @@ export interface components {
             why?: string;
         };
         PlanSubmitted: {
+            /** @description plugin/operation */
+            agent?: string;
             /** @description What the agent said in place of a plan. */
             answer?: unknown;
             /** @description Of the agent. */
             call_id?: string;
             error?: components["schemas"]["Failure"];
             plan?: components["schemas"]["PlanShown"];
+            /** @description The plan was there before. */
+            replayed?: boolean;
             /**
              * @description There is a plan; the agent answered something else; or it failed.
              * @enum {string}
@@ -2879,12 +3310,16 @@ export interface components {
             /** @description The contract that it is written to. */
             dialect: string;
             digest: string;
+            /** @description The agents that the host has disabled it for, because it could not be stopped otherwise. */
+            disabled_for?: components["schemas"]["PluginHalt"][];
             display_name?: string;
             /** @description Quarantined until its differences are approved. */
             held?: boolean;
             kinds: string[];
             name: string;
             operations: string[];
+            /** @description Where its files are; told the owner alone, on the socket of the data directory. */
+            path?: string;
             /** @description Why an active one cannot be used at the moment. */
             problem?: string;
             /** Format: date-time */
@@ -2892,6 +3327,8 @@ export interface components {
             source: string;
             state: string;
             version: string;
+            /** @description As its author wrote it, where that is another text. */
+            version_text?: string;
         };
         PluginAction: {
             description: string;
@@ -2933,11 +3370,58 @@ export interface components {
             /** @enum {string} */
             what: "added" | "removed" | "changed";
         };
+        PluginFailed: {
+            error: components["schemas"]["Failure"];
+            path: string;
+            /** @description Places of its manifest. */
+            problems: components["schemas"]["PluginProblem"][];
+        };
         PluginHalt: {
             agent: string;
             /** Format: date-time */
             at: string;
             reason: string;
+        };
+        PluginProblem: {
+            /** Format: int64 */
+            column?: number;
+            file: string;
+            /** Format: int64 */
+            line?: number;
+            pointer: string;
+            reason: string;
+            row?: string;
+        };
+        PluginRegistered: {
+            approved_by?: string;
+            description?: string;
+            dev: boolean;
+            /** @description The contract that it is written to. */
+            dialect: string;
+            digest: string;
+            /** @description The agents that the host has disabled it for, because it could not be stopped otherwise. */
+            disabled_for?: components["schemas"]["PluginHalt"][];
+            display_name?: string;
+            /** @description Quarantined until its differences are approved. */
+            held?: boolean;
+            kinds: string[];
+            name: string;
+            /** @description Why it was not enabled, where that was asked for. */
+            not_enabled?: components["schemas"]["Failure"];
+            operations: string[];
+            /** @description Where its files are; told the owner alone, on the socket of the data directory. */
+            path?: string;
+            /** @description Why an active one cannot be used at the moment. */
+            problem?: string;
+            /** Format: date-time */
+            registered_at: string;
+            source: string;
+            state: string;
+            /** @description It was there already, with these very files. */
+            unchanged: boolean;
+            version: string;
+            /** @description As its author wrote it, where that is another text. */
+            version_text?: string;
         };
         PluginReview: {
             /** @description What it is compared with, where there is anything. */
@@ -2968,8 +3452,12 @@ export interface components {
             /** @description Quarantined until its differences are approved. */
             held?: boolean;
             kinds: string[];
+            /** @description With the operations that the caller may know of; times are in nanoseconds. */
+            manifest?: unknown;
             name: string;
             operations: string[];
+            /** @description Where its files are; told the owner alone, on the socket of the data directory. */
+            path?: string;
             /** @description Why an active one cannot be used at the moment. */
             problem?: string;
             /** Format: date-time */
@@ -2977,6 +3465,8 @@ export interface components {
             source: string;
             state: string;
             version: string;
+            /** @description As its author wrote it, where that is another text. */
+            version_text?: string;
             /** @description All there are, the highest first. */
             versions: string[];
             /** @description Those that wait for approval. */
@@ -2986,6 +3476,14 @@ export interface components {
             /** @description Empty on the last page. */
             next_page_token: string;
             plugins: components["schemas"]["Plugin"][];
+        };
+        PluginsRegistered: {
+            /** @description Why none could be registered. */
+            error?: components["schemas"]["Failure"];
+            failed: components["schemas"]["PluginFailed"][];
+            /** @description The directory that was registered. */
+            named?: string;
+            registered: components["schemas"]["PluginRegistered"][];
         };
         Policies: {
             policies: components["schemas"]["PolicyText"][];
@@ -3000,6 +3498,12 @@ export interface components {
             operation: string;
             principal: string;
             then: components["schemas"]["Decision"];
+        };
+        PolicyFile: {
+            /** @description What its problems are said to be in. */
+            name: string;
+            /** @description Policies in the language Cedar. */
+            text: string;
         };
         PolicyQuestion: {
             /**
@@ -3070,8 +3574,16 @@ export interface components {
             code: string;
             /** @description What happened here, and what to do about it. */
             detail: string;
+            /** @description What the host adds: an object. */
+            details?: string;
             /** @description What is wrong, place by place. Values are not repeated. */
             errors?: components["schemas"]["Place"][] | null;
+            /** @description What to do about it at the command line. */
+            hint?: string;
+            /** @description What is known of the call, as the host has it, where the request asks for it with full. */
+            result?: string;
+            /** @description The same request may succeed later. */
+            retryable?: boolean;
             /**
              * Format: int64
              * @description The status of the answer.
@@ -3079,6 +3591,8 @@ export interface components {
             status: number;
             /** @description What the code means. */
             title: string;
+            /** @description The trace that the request is in, where the host tells of traces. */
+            trace_id?: string;
             /**
              * Format: uri
              * @description The page that defines the code.
@@ -3109,6 +3623,7 @@ export interface components {
             text: string;
         };
         PutSecret: {
+            /** @description It is not empty. */
             value: string;
         };
         Question: {
@@ -3119,6 +3634,8 @@ export interface components {
             changed: boolean;
             /** Format: date-time */
             created_at: string;
+            /** Format: date-time */
+            decided_at?: string;
             decided_by?: string;
             effects?: string[] | null;
             /** Format: date-time */
@@ -3137,6 +3654,8 @@ export interface components {
             /** @description What was said with the decision. */
             reason?: string;
             requester: string;
+            /** @description Who may decide it, of one approval. */
+            standing?: components["schemas"]["Standing"];
             /** @description open, approved, denied, expired, void or consumed. */
             state: string;
             /** @description Of a plan. */
@@ -3148,6 +3667,27 @@ export interface components {
             version?: string;
             /** @description What policy said. */
             why: string;
+        };
+        QuotaUse: {
+            /**
+             * Format: date-time
+             * @description When a day or a month is over.
+             */
+            ends?: string;
+            /** Format: int64 */
+            limit: number;
+            /** @description All operations, a plugin, plugin/operation, or the accounts of a provider. */
+            of: string;
+            /** @enum {string} */
+            period: "daily" | "monthly" | "minute" | "concurrent";
+            /**
+             * Format: int64
+             * @description Of a minute and of what runs at once: on the node that answers.
+             */
+            used: number;
+        };
+        Quotas: {
+            quotas: components["schemas"]["QuotaUse"][];
         };
         Recovery: {
             /**
@@ -3173,6 +3713,8 @@ export interface components {
             unknown_calls: number;
         };
         RecoveryWhy: {
+            /** @description Heads of the ledger that were remembered, and that its chains do not pass through. */
+            anchors?: unknown;
             /**
              * Format: date-time
              * @description Of which time the copy is, or when it was noticed.
@@ -3197,13 +3739,45 @@ export interface components {
             next_page_token: string;
             references: components["schemas"]["Reference"][];
         };
+        RegisterSpec: {
+            description?: string;
+            /** @description Link the files in place of copying them. */
+            dev?: boolean;
+            /** @description In place of the manifest's, as the description. */
+            display_name?: string;
+            enable?: boolean;
+            /** @description Replace a version that is there with other files. */
+            force?: boolean;
+            /** @description What the one plugin there must be called. */
+            id?: string;
+            /** @description Of a directory, a tree of them or a package file on the host's machine, absolute. */
+            path: string;
+        };
         Removed: {
             id: string;
         };
         Reset: {
             reason: string;
         };
+        ResolveSpec: {
+            /** @description Where the contract lets it say which operation is meant. */
+            input?: unknown;
+            /** @description As in a call. */
+            operation: string;
+        };
+        Resolved: {
+            /** @description The contract that the plugin is written to. */
+            contract?: string;
+            /** @description Each call belongs to a session. */
+            investigates?: boolean;
+            /** @description Absent where the reference means nothing: a call of it is refused, on the record. */
+            operation?: components["schemas"]["Operation"];
+            /** @description Completed by what the input says. */
+            reference: string;
+        };
         Route: {
+            /** @description All of it, with what speaks for each, where the request asks for it with full. */
+            answer?: unknown;
             /** @description The best 50 of the others. */
             excluded: components["schemas"]["RouteExclusion"][];
             /** @description What the request is about. */
@@ -3214,6 +3788,8 @@ export interface components {
             pillar_reason: string;
         };
         RouteArtifact: {
+            /** @description Of an artifact of a session. */
+            id?: string;
             name?: string;
             type: string;
         };
@@ -3232,6 +3808,8 @@ export interface components {
         RouteSpec: {
             /** @description What is at hand beside that. */
             artifacts?: components["schemas"]["RouteArtifact"][];
+            /** @description Answer with all of it, in the member answer: for a token that is for all operations. */
+            full?: boolean;
             /** @description What is experimental or deprecated counts too. */
             hidden?: boolean;
             /** @description The plugin, or plugin/operation, that ran last. */
@@ -3240,10 +3818,22 @@ export interface components {
             pillar?: string;
             /** @description Whose artifacts are at hand, but for those that tools made. */
             session?: string;
+            /** @description The field that the session is in, where the session itself is not named. */
+            session_pillar?: string;
             /** @description In the words of who asks. */
             text: string;
         };
         Search: {
+            /**
+             * Format: int64
+             * @description How many passages; 10 where it is left out.
+             */
+            limit?: number;
+            query: string;
+        };
+        SearchAll: {
+            /** @description In these alone. */
+            knowledge_bases?: string[];
             /**
              * Format: int64
              * @description How many passages; 10 where it is left out.
@@ -3302,8 +3892,23 @@ export interface components {
         SecretNeeds: {
             secrets: components["schemas"]["SecretNeed"][];
         };
+        SecretsDeleted: {
+            /** Format: int64 */
+            deleted: number;
+        };
         SecretsKept: {
             secrets: components["schemas"]["SecretKept"][];
+        };
+        SecretsRotated: {
+            /** @description The fingerprint of the key that is used now. */
+            master: string;
+            /** @description An earlier change was brought to its end. */
+            resumed: boolean;
+            /**
+             * Format: int64
+             * @description How many were encrypted again.
+             */
+            secrets: number;
         };
         Session: {
             /**
@@ -3313,6 +3918,8 @@ export interface components {
             artifacts: number;
             /** Format: date-time */
             created_at: string;
+            /** @description Where its processes find its artifacts, where the request asks for that. */
+            directory?: string;
             id: string;
             kind: string;
             /** @description Those of all its artifacts. */
@@ -3341,12 +3948,22 @@ export interface components {
             /** @description What shows it, for the record. */
             evidence?: unknown;
             /**
-             * @description A call that was not done may be run again.
+             * @description A call that was not done may be run again; ask has its operator find out.
              * @enum {string}
              */
-            outcome: "succeeded" | "failed" | "not_done";
-            /** @description What is known, and from where. */
-            reason: string;
+            outcome: "succeeded" | "failed" | "not_done" | "ask";
+            /** @description What is known, and from where; needed but with ask. */
+            reason?: string;
+        };
+        SettleDecision: {
+            /** @description Of the arguments that the tool ran with. Others than those decided about are a conflict. */
+            arguments_hash?: string;
+            /** @enum {string} */
+            outcome: "succeeded" | "failed" | "not_run" | "unknown";
+            /** @description Of what it returned. */
+            result_hash?: string;
+            /** @description What it returned, in short. */
+            summary?: string;
         };
         ShuExecutionBody: {
             /** @description The arguments, with op where the plugin has several operations. */
@@ -3360,16 +3977,30 @@ export interface components {
             user_id?: string;
         };
         SimulatePolicy: {
+            /** @description Policies in the place of the files that the configuration names, and of name and text. */
+            documents?: components["schemas"]["PolicyFile"][];
             /** @description Under which it would be stored; a text that has the name is left out. */
-            name: string;
+            name?: string;
             requests: components["schemas"]["PolicyQuestion"][];
             /** @description Policies in the language Cedar. */
-            text: string;
+            text?: string;
         };
         Simulation: {
             differences: components["schemas"]["PolicyDifference"][] | null;
             /** Format: int64 */
             requests: number;
+        };
+        Standing: {
+            /** @description Who may decide it, as the configuration names them; of one that is open. */
+            deciders: string[];
+            /** @description The principal that the configuration acts for. */
+            owner: string;
+            /** @description It was approved by the user who asked for it, which counts only because of trust_as. */
+            same: boolean;
+            /** @description The caller may agree to it themselves, at a terminal. */
+            theirs: boolean;
+            /** @description The configuration takes a name's word for who someone is. */
+            trust_as: boolean;
         };
         SubmitPlan: {
             /** @description An operation of kind agent: plugin/operation, or plugin/operation@versions. */
@@ -3420,6 +4051,32 @@ export interface components {
         Tokens: {
             tokens: components["schemas"]["Token"][];
         };
+        ToolDecision: {
+            /** @description What a person is asked. */
+            approval?: components["schemas"]["Pending"];
+            /** @description Of the arguments that it is about. */
+            arguments_hash?: string;
+            /** @description Of a denial. */
+            code?: string;
+            /** @enum {string} */
+            decision: "allow" | "deny" | "pending";
+            /** @description The id of its call too. */
+            decision_id: string;
+            /** @enum {string} */
+            enforcement: "reported";
+            /**
+             * Format: date-time
+             * @description When it is over: the tool has to have ended, and be settled, by then.
+             */
+            expires_at?: string;
+            /** @description By which policies name the tool. */
+            operation?: string;
+            /** @description The version of the policies that decided. */
+            policy?: string;
+            reason?: string;
+            /** @description How its call stands. */
+            status?: string;
+        };
         Turn: {
             /** @description Its id, for the next message. */
             conversation: string;
@@ -3435,6 +4092,32 @@ export interface components {
             text: string;
             /** @description The operations that it used. */
             uses: components["schemas"]["TurnUse"][];
+        };
+        TurnText: {
+            text: string;
+        };
+        TurnTool: {
+            /** @description The approval that it waits for. */
+            approval?: string;
+            call_id?: string;
+            /** @description Why it failed. */
+            code?: string;
+            /** @description The model's. */
+            id: string;
+            input?: unknown;
+            /**
+             * Format: int64
+             * @description Milliseconds.
+             */
+            ms?: number;
+            /** @description What the model calls the operation. */
+            name: string;
+            operation: string;
+            status?: string;
+            /** @description What the model is told. */
+            text?: string;
+            /** @description The turn waits for the approval, because the request asked for that. */
+            waits?: boolean;
         };
         TurnUse: {
             /** @description The approval that it waits for. */
@@ -3455,6 +4138,8 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             disabled_at?: string;
+            /** @description Those that providers gave where they are signed in with a browser now. */
+            groups?: string[] | null;
             id: string;
             /** @description All of them are one person where an approval takes a second. */
             identities: components["schemas"]["UserIdentity"][];
@@ -3466,6 +4151,8 @@ export interface components {
             principal: string;
         };
         UserIdentity: {
+            /** @description Who has seen the secret that linked it. They are no second person beside it, until its holder says at /auth/ that it is theirs alone. */
+            invited_by?: string;
             issuer?: string;
             /** Format: date-time */
             linked_at: string;
@@ -3550,6 +4237,42 @@ export interface operations {
             };
         };
     };
+    "connect-account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                provider: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ConnectAccount"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"];
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "test-account": {
         parameters: {
             query?: never;
@@ -3572,6 +4295,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AccountTried"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "deliver-event": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeliverySpec"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Idempotency-Replayed"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanSubmitted"];
+                    "text/event-stream": string;
                 };
             };
             /** @description The host refused the request. */
@@ -3905,6 +4663,41 @@ export interface operations {
             };
         };
     };
+    "open-conversation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConversationSpec"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Conversation"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "get-conversation": {
         parameters: {
             query?: {
@@ -3972,6 +4765,38 @@ export interface operations {
             };
         };
     };
+    "list-conversation-tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                conversation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationTools"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "end-newest-conversation": {
         parameters: {
             query?: never;
@@ -4025,6 +4850,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Turn"];
+                    "text/event-stream": string;
                 };
             };
             /** @description The host refused the request. */
@@ -4291,6 +5117,8 @@ export interface operations {
                 /** @description next_page_token of the page before, with the same filters. */
                 page_token?: string;
                 state?: "open" | "approved" | "denied" | "expired" | "void" | "consumed";
+                /** @description With what each is bound to. */
+                questions?: boolean;
             };
             header?: never;
             path?: never;
@@ -4320,7 +5148,10 @@ export interface operations {
     };
     "get-approval": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The id may be cut short to its beginning, or to its end, of at least six characters. */
+                short?: boolean;
+            };
             header?: never;
             path: {
                 id: string;
@@ -4370,7 +5201,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Approval"];
+                    "application/json": components["schemas"]["Question"];
                 };
             };
             /** @description The host refused the request. */
@@ -4405,7 +5236,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Approval"];
+                    "application/json": components["schemas"]["Question"];
                 };
             };
             /** @description The host refused the request. */
@@ -4553,9 +5384,69 @@ export interface operations {
             };
         };
     };
+    "make-call": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A second request with it gets the answer to the first, and nothing is done twice. */
+                "Idempotency-Key"?: string;
+                /** @description respond-async, or wait=SECONDS. */
+                Prefer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CallSpec"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Idempotency-Replayed"?: string;
+                    Location?: string;
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Outcome"];
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The call has not ended. Location is where it is found. */
+            202: {
+                headers: {
+                    "Idempotency-Replayed"?: string;
+                    Location?: string;
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Outcome"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "get-call": {
         parameters: {
             query?: {
+                /** @description The id may be cut short to its beginning, or to its end, of at least six characters. */
+                short?: boolean;
+                /** @description With the whole result in outcome.result. */
+                full?: boolean;
+                /** @description With the entries of the ledger about it. */
+                entries?: boolean;
                 /** @description How long the request stays for a call that has not ended: 30s, or a number of seconds. */
                 wait?: string;
             };
@@ -4589,7 +5480,12 @@ export interface operations {
     };
     "follow-call": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description With the entries as the ledger has them. */
+                entries?: boolean;
+                /** @description With the whole result in the last event. */
+                full?: boolean;
+            };
             header?: never;
             path: {
                 id: string;
@@ -4665,6 +5561,124 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["SettleCall"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Call"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    decide: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A second request with it gets the answer to the first, and nothing is done twice. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DecisionQuestion"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Idempotency-Replayed"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolDecision"];
+                };
+            };
+            /** @description The call has not ended. Location is where it is found. */
+            202: {
+                headers: {
+                    "Idempotency-Replayed"?: string;
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolDecision"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-decision": {
+        parameters: {
+            query?: {
+                /** @description How long the request stays for a decision that is pending: 30s, or a number of seconds. */
+                wait?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolDecision"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "settle-decision": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SettleDecision"];
             };
         };
         responses: {
@@ -5276,6 +6290,8 @@ export interface operations {
                 page_size?: number;
                 /** @description next_page_token of the page before, with the same filters. */
                 page_token?: string;
+                /** @description The id of a document: the first page begins behind it. */
+                after?: string;
             };
             header?: never;
             path: {
@@ -5479,7 +6495,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Search"];
+                "application/json": components["schemas"]["SearchAll"];
             };
         };
         responses: {
@@ -5522,6 +6538,10 @@ export interface operations {
                 operation?: string;
                 /** @description The code that calls failed with. */
                 code?: string;
+                /** @description So many of the newest of all chains, the newest last, on one page; with after those that come then. */
+                newest?: number;
+                /** @description All that the id of a call means, which may be cut short, or SEQ, or CHAIN/SEQ; on one page. */
+                id?: string;
             };
             header?: never;
             path?: never;
@@ -5610,6 +6630,35 @@ export interface operations {
             };
         };
     };
+    "get-me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "list-models": {
         parameters: {
             query?: never;
@@ -5684,6 +6733,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Mortise-Version"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5830,6 +6880,39 @@ export interface operations {
             };
         };
     };
+    "resolve-operation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResolveSpec"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Resolved"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "route-request": {
         parameters: {
             query?: never;
@@ -5870,6 +6953,7 @@ export interface operations {
                 page_size?: number;
                 /** @description next_page_token of the page before, with the same filters. */
                 page_token?: string;
+                state?: "pending_approval" | "queued" | "running" | "succeeded" | "failed" | "unknown" | "cancelled";
             };
             header?: never;
             path?: never;
@@ -5936,7 +7020,12 @@ export interface operations {
     };
     "get-plan": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The id may be cut short to its beginning, or to its end, of at least six characters. */
+                short?: boolean;
+                /** @description How long the request stays for a step to end, or the plan: 30s, or a number of seconds. */
+                wait?: string;
+            };
             header?: never;
             path: {
                 id: string;
@@ -6191,6 +7280,9 @@ export interface operations {
             200: {
                 headers: {
                     "Idempotency-Replayed"?: string;
+                    "RateLimit-Limit"?: string;
+                    "RateLimit-Remaining"?: string;
+                    "RateLimit-Reset"?: string;
                     "Retry-After"?: string;
                     [name: string]: unknown;
                 };
@@ -6205,6 +7297,9 @@ export interface operations {
             202: {
                 headers: {
                     "Idempotency-Replayed"?: string;
+                    "RateLimit-Limit"?: string;
+                    "RateLimit-Remaining"?: string;
+                    "RateLimit-Reset"?: string;
                     "Retry-After"?: string;
                     [name: string]: unknown;
                 };
@@ -6433,6 +7528,72 @@ export interface operations {
             };
         };
     };
+    "link-plugin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LinkSpec"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Linked"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "register-plugins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RegisterSpec"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PluginsRegistered"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "list-policies": {
         parameters: {
             query?: never;
@@ -6623,6 +7784,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Simulation"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-quotas": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Quotas"];
                 };
             };
             /** @description The host refused the request. */
@@ -6939,6 +8129,64 @@ export interface operations {
             };
         };
     };
+    "delete-all-secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecretsDeleted"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "rotate-secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecretsRotated"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "list-sessions": {
         parameters: {
             query?: {
@@ -7009,7 +8257,12 @@ export interface operations {
     };
     "get-session": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The id may be cut short to its beginning, or to its end, of at least six characters. */
+                short?: boolean;
+                /** @description With where the processes of the session find its artifacts; on the owner's socket alone. */
+                directory?: boolean;
+            };
             header?: {
                 /** @description ETags that the caller has: where one is that of the answer, it is 304 without a body. */
                 "If-None-Match"?: string;
