@@ -149,6 +149,9 @@ export async function person(chrome, host, provider, principal) {
   await page.goto(`/auth/invitation#${secret}`);
   await page.click("button");
   await page.waitForURL((url) => url.origin === host.origin && !url.pathname.startsWith("/auth/invitation") && !url.pathname.startsWith("/auth/callback"));
+  await page.goto("/auth/");
+  const own = page.locator('form[action="/auth/own"] button'); // only who alone has the account is a second person
+  if ((await own.count()) > 0) await own.click();
   return page;
 }
 
