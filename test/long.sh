@@ -22,6 +22,10 @@ echo "== 1,000 cases of hostile plugins, and 200 kills of a host with their tree
 MORTISE_HOSTILE_FLOODS=all MORTISE_HOSTILE_CASES="${HOSTILECASES:-1000}" MORTISE_HOSTILE_KILLS="${HOSTILEKILLS:-200}" go test -count=1 -timeout 2h -v ./test/hostile
 echo "== 200 readers of events that stay, 200 that come and go and 200 that stall, for a minute"
 MORTISE_READERS_TIME="${READERSTIME:-60s}" go test -count=1 -timeout 30m -v -run TestReadersOfEvents ./internal/surface/rest
+echo "== hosts that serve: keys, kills, reloads and nodes, on both stores"
+go test -count=1 -timeout 1h -v ./test/serve
+echo "== all stories of the command line over the socket and at a URL"
+go test -count=1 -timeout 1h -run 'TestStories' ./internal/surface/cli
 echo "== 10,000 requests of 50 tenants with the same names, on both stores"
 MORTISE_TENANTS="${TENANTS:-50}" MORTISE_TENANT_CALLS="${TENANTCALLS:-10000}" go test -count=1 -timeout 1h -v -run TestNothingCrossesTenants ./internal/surface/rest
 echo "== captures of 100 MB, beside tshark"

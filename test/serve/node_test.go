@@ -351,5 +351,10 @@ func ask(url, token, method, path, body string, headers ...string) answer {
 
 // execute asks for an operation of the plugin.
 func (n *node) execute(operation, text string, headers ...string) answer {
-	return ask(n.url, n.token, "POST", "/api/v1/operations/desk/"+operation+":execute", fmt.Sprintf(`{"input": {"text": %q}}`, text), headers...)
+	return n.executeBy(n.token, operation, text, headers...)
+}
+
+// executeBy is execute with another token.
+func (n *node) executeBy(token, operation, text string, headers ...string) answer {
+	return ask(n.url, token, "POST", "/api/v1/operations/desk/"+operation+":execute", fmt.Sprintf(`{"input": {"text": %q}}`, text), headers...)
 }
