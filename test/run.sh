@@ -93,7 +93,7 @@ node_ready() { # the type checker and bundler of the TypeScript SDK's own tests
 console() { # its types and its build, which have to give what is committed, and its tests
 	(
 		cd console && { [ -d node_modules ] && [ node_modules -nt package-lock.json ] || npm ci --no-audit --no-fund --loglevel=error; } &&
-			npm run --silent types && npm run --silent check && npm run --silent test -- --test-reporter=dot && npm run --silent build
+			npm run --silent types && npm run --silent check && npm run --silent test && npm run --silent build
 	) || return 1
 	changed=$(git status --porcelain console/src/lib/api internal/surface/console/dist 2>/dev/null)
 	[ -z "$changed" ] || { echo "what is committed is not what is built; run 'npm run types && npm run build' in console/:"; echo "$changed"; return 1; }
@@ -216,7 +216,7 @@ if have node && have npm; then
 	if [ ! -x bin/mortise ] || [ ! -d console/node_modules ]; then
 		without "console in a browser" "it could not be built"
 	elif browser_ready; then
-		part "console in a browser" sh -c 'cd console && npm run --silent browser -- --test-reporter=spec'
+		part "console in a browser" sh -c 'cd console && npm run --silent browser'
 	else
 		without "console in a browser" "there is no Chromium, and it could not be installed"
 	fi
