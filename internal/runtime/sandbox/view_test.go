@@ -74,23 +74,23 @@ func TestWhatIsNamedInAHiddenPlaceIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
-	for _, name := range []string{"home/runtime", "scratch", "user/.ssh", "user/work"} {
+	for _, name := range []string{"home/runtime", "scratch", "user/.ssh", "user/papers"} {
 		if err := os.MkdirAll(at(name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"home/key", "home/runtime/sdk", "user/.ssh/id", "user/work/a"} {
+	for _, name := range []string{"home/key", "home/runtime/sdk", "user/.ssh/id", "user/papers/a"} {
 		if err := os.WriteFile(at(name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(at("home/key"), at("user/work/link")); err != nil {
+	if err := os.Symlink(at("home/key"), at("user/papers/link")); err != nil {
 		t.Fatal(err)
 	}
 	spec := Spec{Hide: []string{at("home"), at("user/.ssh"), at("nowhere")}, Own: []string{at("home/runtime"), at("home")}, Scratch: at("scratch")}
 	for path, shown := range map[string]bool{
-		at("home/key"): false, at("home"): false, at("user/.ssh/id"): false, at("user/.ssh"): false, at("user/work/link"): false,
-		at("home/runtime/../key"): false, at("home/runtime/sdk"): true, at("user/work/a"): true, at("user"): true,
+		at("home/key"): false, at("home"): false, at("user/.ssh/id"): false, at("user/.ssh"): false, at("user/papers/link"): false,
+		at("home/runtime/../key"): false, at("home/runtime/sdk"): true, at("user/papers/a"): true, at("user"): true,
 	} {
 		spec.Named = []string{path}
 		nodes, _, err := viewOf(spec, 1, 1)

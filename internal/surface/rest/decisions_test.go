@@ -25,7 +25,7 @@ when { context.input has command && context.input.command like "*rm -rf*" };
 
 @id("outside") @approval("it writes outside the repository")
 permit (principal, action == Action::"execute", resource == Operation::"reported.claude-code/Write")
-when { context.input has file_path && !(context.input.file_path like "/work/repo/*") };
+when { context.input has file_path && !(context.input.file_path like "/srv/repo/*") };
 `
 
 // deciders opens a host with those policies.
@@ -139,7 +139,7 @@ func TestDecisionsFailClosed(t *testing.T) {
 func TestADecisionIsApproved(t *testing.T) {
 	t.Parallel()
 	b := deciders(t)
-	b.allowed(b.asked("mrt_ann", "Write", `{"file_path":"/work/repo/a.go"}`), "allow")
+	b.allowed(b.asked("mrt_ann", "Write", `{"file_path":"/srv/repo/a.go"}`), "allow")
 	a := b.allowed(b.asked("mrt_ann", "Write", `{"file_path":"/etc/passwd"}`, "Idempotency-Key", "w"), "pending")
 	id, approval := fmt.Sprint(a.at("decision_id")), fmt.Sprint(a.at("approval", "id"))
 	if a.header.Get("Location") != "/api/v1/decisions/"+id {
