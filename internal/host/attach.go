@@ -25,9 +25,6 @@ func OpenFile(path string) (*plugin.File, error) {
 	return &file, err
 }
 
-// Unchanged returns nil if a file is still the one that was opened.
-func Unchanged(file *plugin.File) error { return handed.Same(*file) }
-
 // attach returns the input of a call with what it is given named in it, and the files
 // that go beside it.
 func (a API) attach(ctx context.Context, in *Invocation) (json.RawMessage, []plugin.File, error) {
