@@ -11,8 +11,9 @@
 //	< 200
 //	< {"id": "...", "token": "$TOKEN"}
 //
-// A line before it that is neither is its note. What "..." stands for is not compared. What
-// $NAME stands for is kept where it is seen first, and compared where it is seen again.
+// A line before it that is neither is its note. What "..." stands for is not compared, and a
+// member of that name stands for members that are not shown. What $NAME stands for is kept
+// where it is seen first, and compared where it is seen again.
 package exchange
 
 import (
@@ -84,6 +85,8 @@ func Read(path string) (all []*Exchange, err error) {
 			if _, err := fmt.Sscan(came, &e.Status); err != nil {
 				return nil, fmt.Errorf("%s:%d: %w", path, n+1, err)
 			}
+		case strings.HasPrefix(came, " ") && e.Answer == "" && len(e.Answered) > 0:
+			e.Answered[len(e.Answered)-1] += strings.TrimSpace(came)
 		case header && e.Answer == "":
 			e.Answered = append(e.Answered, name, value)
 		default:
@@ -158,6 +161,9 @@ func (v Values) Differs(e *Exchange, status int, header func(name string) []stri
 		}
 	}
 	if !strings.HasPrefix(e.Answer, "{") {
+		if e.Answer == "" && !strings.HasPrefix(body, "{") { // a text for who follows no redirect
+			return ""
+		}
 		if !v.Fits(e.Answer, body) {
 			return "the body is another"
 		}
@@ -205,12 +211,16 @@ func (v Values) differs(want, got any, at string) string {
 		return ""
 	case map[string]any:
 		object, _ := got.(map[string]any)
+		_, more := want["..."]
 		for name := range object {
-			if _, there := want[name]; !there {
+			if _, there := want[name]; !there && !more {
 				return at + "/" + name
 			}
 		}
 		for name, value := range want {
+			if name == "..." {
+				continue
+			}
 			if where := v.differs(value, object[name], at+"/"+name); where != "" {
 				return where
 			}

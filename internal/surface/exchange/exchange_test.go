@@ -9,7 +9,7 @@ import (
 )
 
 const page = "# Page\n\n## Doors\n\n```text\nAnn:\n> POST /doors\n> Authorization: Bearer $TOKEN\n>\n> {\"open\": true}\n" +
-	"< 200\n< Location: /doors/$ID\n< {\"id\": \"$ID\", \"at\": \"...\", \"by\": {\"name\": \"ann\"},\n<  \"n\": 1}\n```\n\n```text\n> GET /doors/$ID\n< 404\n< ...<h1>No door</h1>...\n```\n"
+	"< 200\n< Location: /doors\n<  /$ID\n< {\"id\": \"$ID\", \"at\": \"...\", \"by\": {\"name\": \"ann\"},\n<  \"n\": 1}\n```\n\n```text\n> GET /doors/$ID\n< 404\n< ...<h1>No door</h1>...\n```\n"
 
 // What a page shows is read whole, and an answer that differs in any part of it is told.
 func TestAnAnswerIsHeldAgainstThePage(t *testing.T) {
@@ -51,6 +51,14 @@ func TestAnAnswerIsHeldAgainstThePage(t *testing.T) {
 	v := exchange.Values{"TOKEN": "secret"}
 	if at := v.Differs(first, 200, where("/doors/7"), body); at != "" || v["ID"] != "7" || v.Fill(first.Headers[1]) != "Bearer secret" {
 		t.Errorf("%s, %v", at, v)
+	}
+	more := *first
+	more.Answer = `{"id": "$ID", "...": "..."}`
+	if at := v.Differs(&more, 200, where("/doors/7"), body); at != "" {
+		t.Errorf("with members that are not shown: %s", at)
+	}
+	if at := v.Differs(&more, 200, where("/doors/7"), `{"id":"8","n":1}`); at == "" {
+		t.Error("then another id is not told")
 	}
 	if at := v.Differs(second, 404, where(""), "<p><h1>No door</h1>\n</p>"); at != "" {
 		t.Error(at)
