@@ -38,7 +38,9 @@ func TestClocksThatDiffer(t *testing.T) {
 	}
 	b.forge(func(s *accounttest.Server) { s.Claims = nil })
 	// A step-up that was answered with a sign-in of before is none, up to what clocks differ by.
-	b.forge(func(s *accounttest.Server) { s.Claims = map[string]any{"auth_time": time.Now().Add(-80 * time.Second).Unix()} })
+	b.forge(func(s *accounttest.Server) {
+		s.Claims = map[string]any{"auth_time": time.Now().Add(-80 * time.Second).Unix()}
+	})
 	if a := b.browser().signIn("ann's account", "&prompt=login"); a.status != 403 {
 		t.Errorf("a step-up of 80 s ago: %d %s", a.status, a.text)
 	}
