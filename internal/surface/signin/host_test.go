@@ -332,8 +332,9 @@ func (b *browser) approve(id string, headers ...string) string {
 	return a.at("code")
 }
 
-// overSocket makes a request of the owner's, on the socket of the data directory.
-func (b *bench) overSocket(method, path, body string) answer {
+// overSocket makes a request of the owner's, on the socket of the data directory. headers
+// are names and values in turn.
+func (b *bench) overSocket(method, path, body string, headers ...string) answer {
 	b.Helper()
 	socket, err := server.OwnerSocket(b.app.Home)
 	if err != nil {
@@ -349,6 +350,9 @@ func (b *bench) overSocket(method, path, body string) answer {
 	}
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(r)
 	if err != nil {
