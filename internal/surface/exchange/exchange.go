@@ -50,16 +50,16 @@ func Read(path string) (all []*Exchange, err error) {
 		return nil, err
 	}
 	var e *Exchange
-	section, note, inBody := "", "", false
+	section, note, inBody, text := "", "", false, false // text: the answer has a body of lines
 	for n, line := range strings.Split(string(page), "\n") {
 		sent, request := strings.CutPrefix(line, ">")
-		came, response := strings.CutPrefix(line, "< ")
-		sent = strings.TrimSpace(sent)
-		text := came
+		came, response := strings.CutPrefix(line, "<")
+		sent, came = strings.TrimSpace(sent), strings.TrimPrefix(came, " ")
+		whole := came
 		if request {
-			text = sent
+			whole = sent
 		}
-		name, value, header := strings.Cut(text, ": ")
+		name, value, header := strings.Cut(whole, ": ")
 		header = header && !strings.ContainsAny(name, "{\"< ")
 		switch {
 		case strings.HasPrefix(line, "## "):
@@ -67,7 +67,7 @@ func Read(path string) (all []*Exchange, err error) {
 		case !request && !response:
 			note = line
 		case request && asks.MatchString(sent):
-			e, inBody = &Exchange{Line: n + 1, Section: section}, false
+			e, inBody, text = &Exchange{Line: n + 1, Section: section}, false, false
 			if !strings.HasPrefix(note, "```") {
 				e.Note = note
 			}
@@ -85,6 +85,10 @@ func Read(path string) (all []*Exchange, err error) {
 			if _, err := fmt.Sscan(came, &e.Status); err != nil {
 				return nil, fmt.Errorf("%s:%d: %w", path, n+1, err)
 			}
+		case came == "" && !text:
+			text = true
+		case text:
+			e.Answer += came + "\n"
 		case strings.HasPrefix(came, " ") && e.Answer == "" && len(e.Answered) > 0:
 			e.Answered[len(e.Answered)-1] += strings.TrimSpace(came)
 		case header && e.Answer == "":

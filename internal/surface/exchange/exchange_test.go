@@ -9,7 +9,8 @@ import (
 )
 
 const page = "# Page\n\n## Doors\n\n```text\nAnn:\n> POST /doors\n> Authorization: Bearer $TOKEN\n>\n> {\"open\": true}\n" +
-	"< 200\n< Location: /doors\n<  /$ID\n< {\"id\": \"$ID\", \"at\": \"...\", \"by\": {\"name\": \"ann\"},\n<  \"n\": 1}\n```\n\n```text\n> GET /doors/$ID\n< 404\n< ...<h1>No door</h1>...\n```\n"
+	"< 200\n< Location: /doors\n<  /$ID\n< {\"id\": \"$ID\", \"at\": \"...\", \"by\": {\"name\": \"ann\"},\n<  \"n\": 1}\n```\n\n```text\n> GET /doors/$ID\n< 404\n< ...<h1>No door</h1>...\n```\n\n" +
+	"```text\n> GET /stream\n< 200\n<\n< event: a\n< data: {\"n\":...}\n<\n```\n"
 
 // What a page shows is read whole, and an answer that differs in any part of it is told.
 func TestAnAnswerIsHeldAgainstThePage(t *testing.T) {
@@ -19,7 +20,7 @@ func TestAnAnswerIsHeldAgainstThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := exchange.Read(path)
-	if err != nil || len(all) != 2 {
+	if err != nil || len(all) != 3 {
 		t.Fatalf("%d exchanges, %v", len(all), err)
 	}
 	first, second := all[0], all[1]
@@ -62,6 +63,12 @@ func TestAnAnswerIsHeldAgainstThePage(t *testing.T) {
 	}
 	if at := v.Differs(second, 404, where(""), "<p><h1>No door</h1>\n</p>"); at != "" {
 		t.Error(at)
+	}
+	if at := v.Differs(all[2], 200, where(""), "event: a\ndata: {\"n\":1}\n\n"); at != "" {
+		t.Error(at)
+	}
+	if at := v.Differs(all[2], 200, where(""), "event: a\n\ndata: {\"n\":1}\n\n"); at == "" {
+		t.Error("another line of a text is not told")
 	}
 	if at := v.Differs(second, 404, where(""), "<h1>A door</h1>"); at == "" {
 		t.Error("another page is not told")
