@@ -68,26 +68,37 @@ func web(ctx context.Context, l *lab) (tables []table, err error) {
 	return append(tables, t), err
 }
 
-// collected is table H4: how long the slowest calls take where a collector of traces is
-// named that takes connections and never answers.
+// collected is table H4: how long the slowest calls take where each is traced and the
+// collector answers, where it takes connections and never answers, and where none is.
 func collected(ctx context.Context, l *lab, n int, turn time.Duration) (t table, err error) {
 	dead, err := net.Listen("tcp", "127.0.0.1:0") // nothing reads from it
 	if err != nil {
 		return t, err
 	}
 	defer dead.Close()
+	self, err := os.Executable()
+	if err != nil {
+		return t, err
+	}
+	alive, end, err := startSite(ctx, exec.CommandContext(ctx, self, "role-http", "nothing"), "listening on ")
+	if err != nil {
+		return t, err
+	}
+	defer end()
 	var all []*site
-	for _, more := range []string{"", "telemetry: {traces: 'http://" + dead.Addr().String() + "'}\n"} {
+	for _, c := range []struct{ name, traces string }{
+		{"floor: a tool in Go, its traces taken", alive}, {"its traces to a collector that does not answer", dead.Addr().String()}, {"no traces", ""},
+	} {
+		more := ""
+		if c.traces != "" {
+			more = "telemetry: {traces: 'http://" + c.traces + "'}\n"
+		}
 		h, err := startHost(ctx, l, false, more)
 		if err != nil {
 			return t, err
 		}
 		defer h.end()
-		name := "floor: a tool in Go, no traces"
-		if more != "" {
-			name = "Mortise: a tool in Go, each call traced to a collector that does not answer"
-		}
-		s := siteAt(name, h.address, "/api/v1/operations/web_go/echo:execute", h.token, append(append([]byte(`{"input":`), payload()...), '}'), false)
+		s := siteAt(c.name, h.address, "/api/v1/operations/web_go/echo:execute", h.token, append(append([]byte(`{"input":`), payload()...), '}'), false)
 		s.timed = true
 		all = append(all, s)
 	}
@@ -324,6 +335,9 @@ func httpRole(args []string) error {
 	fmt.Fprintf(os.Stderr, "listening on %s\n", l.Addr())
 	return http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, err := io.ReadAll(r.Body)
+		if args[0] == "nothing" {
+			return
+		}
 		if err == nil && args[0] == "decode" {
 			var all map[string]any
 			if err = json.Unmarshal(raw, &all); err == nil {
