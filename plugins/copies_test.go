@@ -18,6 +18,7 @@ func TestToolsCarryTheSameReaders(t *testing.T) {
 		"log_analysis/threat_intel_ingester/threat_intel":         {"textlines.py", "tooling.py"},
 		"network_forensics/firewall_log_aggregator/firewall_logs": {"textlines.py", "tooling.py", "timestamps.py", "jsonrecords.py"},
 		"network_forensics/pcap_metadata_summary/pcap_summary":    {"tooling.py"},
+		"network_forensics/pcap_ip_search/ip_search":              {"tooling.py"},
 	} {
 		for _, name := range names {
 			want, err := os.ReadFile(filepath.Join(first, name))
