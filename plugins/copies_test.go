@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/mortise-dev/mortise/plugins"
@@ -19,6 +20,7 @@ func TestToolsCarryTheSameReaders(t *testing.T) {
 		"network_forensics/firewall_log_aggregator/firewall_logs": {"textlines.py", "tooling.py", "timestamps.py", "jsonrecords.py"},
 		"network_forensics/pcap_metadata_summary/pcap_summary":    {"tooling.py"},
 		"network_forensics/pcap_ip_search/ip_search":              {"tooling.py"},
+		"network_forensics/pcap_flow_analyzer/flows":              {"tooling.py"},
 	} {
 		for _, name := range names {
 			want, err := os.ReadFile(filepath.Join(first, name))
@@ -32,6 +34,26 @@ func TestToolsCarryTheSameReaders(t *testing.T) {
 			if !bytes.Equal(got, want) {
 				t.Errorf("%s/%s differs from %s/%s: change one and copy it", dir, name, first, name)
 			}
+		}
+	}
+}
+
+// The tools that read captures do so with one text too, and their tests make them
+// with one.
+func TestToolsForCapturesCarryTheSameReader(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"flows/captures.py ip_search/captures.py", "flows/series.py ip_search/series.py", "tests/traffic.py tests/traffic.py"} {
+		one, other, _ := strings.Cut(name, " ")
+		want, err := os.ReadFile(filepath.Join("network_forensics/pcap_ip_search", other))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join("network_forensics/pcap_flow_analyzer", one))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s of pcap_flow_analyzer differs from %s of pcap_ip_search: change one and copy it", one, other)
 		}
 	}
 }

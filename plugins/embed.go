@@ -24,6 +24,7 @@ var Dirs = []string{
 	"log_analysis/pattern_extractor",
 	"log_analysis/threat_intel_ingester",
 	"network_forensics/firewall_log_aggregator",
+	"network_forensics/pcap_flow_analyzer",
 	"network_forensics/pcap_ip_search",
 	"network_forensics/pcap_metadata_summary",
 }

@@ -127,6 +127,7 @@ var investigation = map[string]struct{ file, members string }{
 	"event_source_profiler":   {"log_analysis/event_source_profiler/examples/sample.log", ""},
 	"threat_intel_ingester":   {"log_analysis/threat_intel_ingester/examples/sample.txt", ""},
 	"firewall_log_aggregator": {"network_forensics/firewall_log_aggregator/examples/sample.log", ""},
+	"pcap_flow_analyzer":      {"network_forensics/pcap_flow_analyzer/examples/sample.pcap", ""},
 	"pcap_ip_search":          {"network_forensics/pcap_ip_search/examples/sample.pcap", `"addresses":["198.51.100.7"],`},
 }
 

@@ -206,8 +206,9 @@ def _interface(order: str, body: bytes) -> Tuple[int, int, int, int]:
     return link, ticks, since, snap
 
 
-# version, source, destination, protocol, source port, destination port, TCP flags, where the payload begins, where it ends, how deep in tunnels
-Packet = Tuple[int, bytes, bytes, int, Optional[int], Optional[int], int, int, int, int]
+# version, source, destination, protocol, source port, destination port, TCP flags, where the payload begins and where it ends in what was
+# captured, how deep in tunnels, where the header after IP's begins, how many bytes of payload the packet had on the wire
+Packet = Tuple[int, bytes, bytes, int, Optional[int], Optional[int], int, int, int, int, int, int]
 
 _PORTS = struct.Struct(">HH").unpack_from
 _EXTENSIONS = frozenset((0, 43, 60, 135, 139, 140))
@@ -253,11 +254,11 @@ def _ip(data: bytes, at: int, version: int, depth: int) -> Tuple[Packet, int, in
         first = not ((data[at + 6] & 0x1F) << 8) | data[at + 7]
         if len(destination) != 4 or size < 20:
             raise IndexError("the IP header breaks off")
-        end = min(len(data), at + total) if total >= size else len(data)
+        whole = at + total if total >= size else len(data)  # the sender's offload leaves 0
         at += size
     else:
         size = (data[at + 4] << 8) | data[at + 5]
-        end = min(len(data), at + 40 + size) if size else len(data)  # a jumbogram says 0
+        whole = at + 40 + size if size else len(data)  # a jumbogram says 0
         protocol = data[at + 6]
         source, destination = data[at + 8 : at + 24], data[at + 24 : at + 40]
         if len(destination) != 16:
@@ -272,7 +273,7 @@ def _ip(data: bytes, at: int, version: int, depth: int) -> Tuple[Packet, int, in
             else:
                 protocol, at = data[at], at + 8 + data[at + 1] * 8
     ports: Tuple[Optional[int], Optional[int]] = (None, None)
-    flags, inner = 0, 0
+    flags, inner, head, end = 0, 0, at, min(len(data), whole)
     if first:
         if protocol == 6:
             ports = _PORTS(data, at)
@@ -288,4 +289,4 @@ def _ip(data: bytes, at: int, version: int, depth: int) -> Tuple[Packet, int, in
             if not data[at + 1] & 7:  # version 0; version 1 is PPTP
                 at += 4 + (4 if present & 0x80 else 0) + (4 if present & 0x20 else 0) + (4 if present & 0x10 else 0)
                 inner = max(0, _ETHERTYPES.get(kind, 0))
-    return (version, source, destination, protocol, ports[0], ports[1], flags, min(at, end), end, depth), at, inner
+    return (version, source, destination, protocol, ports[0], ports[1], flags, min(at, end), end, depth, head, max(0, whole - at)), at, inner
