@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/mortise-dev/mortise/plugins"
@@ -16,6 +15,7 @@ func TestToolsCarryTheSameReaders(t *testing.T) {
 	t.Parallel()
 	first := "log_analysis/event_source_profiler/source_profile"
 	for dir, names := range map[string][]string{
+		"log_analysis/context_enriched_analyzer/enriched":         {"textlines.py", "tooling.py", "timestamps.py"},
 		"log_analysis/threat_intel_ingester/threat_intel":         {"textlines.py", "tooling.py"},
 		"network_forensics/firewall_log_aggregator/firewall_logs": {"textlines.py", "tooling.py", "timestamps.py", "jsonrecords.py"},
 		"network_forensics/pcap_metadata_summary/pcap_summary":    {"tooling.py"},
@@ -38,22 +38,27 @@ func TestToolsCarryTheSameReaders(t *testing.T) {
 	}
 }
 
-// The tools that read captures do so with one text too, and their tests make them
-// with one.
-func TestToolsForCapturesCarryTheSameReader(t *testing.T) {
+// So do those that only some tools carry, and what makes captures for their tests.
+func TestFurtherCopiesAreOneText(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"flows/captures.py ip_search/captures.py", "flows/series.py ip_search/series.py", "tests/traffic.py tests/traffic.py"} {
-		one, other, _ := strings.Cut(name, " ")
-		want, err := os.ReadFile(filepath.Join("network_forensics/pcap_ip_search", other))
+	const search = "network_forensics/pcap_ip_search/"
+	for copied, first := range map[string]string{
+		"network_forensics/pcap_flow_analyzer/flows/captures.py":    search + "ip_search/captures.py",
+		"network_forensics/pcap_flow_analyzer/flows/series.py":      search + "ip_search/series.py",
+		"network_forensics/pcap_flow_analyzer/tests/traffic.py":     search + "tests/traffic.py",
+		"log_analysis/context_enriched_analyzer/enriched/series.py": search + "ip_search/series.py",
+		"log_analysis/context_enriched_analyzer/enriched/attack.py": "log_analysis/threat_intel_ingester/threat_intel/attack.py",
+	} {
+		want, err := os.ReadFile(first)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := os.ReadFile(filepath.Join("network_forensics/pcap_flow_analyzer", one))
+		got, err := os.ReadFile(copied)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s of pcap_flow_analyzer differs from %s of pcap_ip_search: change one and copy it", one, other)
+			t.Errorf("%s differs from %s: change one and copy it", copied, first)
 		}
 	}
 }

@@ -20,6 +20,7 @@ var Files fs.FS = runnable{embedded}
 
 // Dirs names them.
 var Dirs = []string{
+	"log_analysis/context_enriched_analyzer",
 	"log_analysis/event_source_profiler",
 	"log_analysis/pattern_extractor",
 	"log_analysis/threat_intel_ingester",

@@ -124,11 +124,12 @@ func (s *scene) examples() map[string]exampleFile {
 // investigation has a file for each of the tools of investigations, and what
 // else they are asked.
 var investigation = map[string]struct{ file, members string }{
-	"event_source_profiler":   {"log_analysis/event_source_profiler/examples/sample.log", ""},
-	"threat_intel_ingester":   {"log_analysis/threat_intel_ingester/examples/sample.txt", ""},
-	"firewall_log_aggregator": {"network_forensics/firewall_log_aggregator/examples/sample.log", ""},
-	"pcap_flow_analyzer":      {"network_forensics/pcap_flow_analyzer/examples/sample.pcap", ""},
-	"pcap_ip_search":          {"network_forensics/pcap_ip_search/examples/sample.pcap", `"addresses":["198.51.100.7"],`},
+	"context_enriched_analyzer": {"log_analysis/context_enriched_analyzer/examples/sample.log", `"iocs":["bad.example"],`},
+	"event_source_profiler":     {"log_analysis/event_source_profiler/examples/sample.log", ""},
+	"threat_intel_ingester":     {"log_analysis/threat_intel_ingester/examples/sample.txt", ""},
+	"firewall_log_aggregator":   {"network_forensics/firewall_log_aggregator/examples/sample.log", ""},
+	"pcap_flow_analyzer":        {"network_forensics/pcap_flow_analyzer/examples/sample.pcap", ""},
+	"pcap_ip_search":            {"network_forensics/pcap_ip_search/examples/sample.pcap", `"addresses":["198.51.100.7"],`},
 }
 
 // reads calls a tool with a file of this directory that is handed on to it, and
