@@ -10,8 +10,8 @@ import (
 // A directory's embedding leaves out names that begin with an underscore, so
 // those that Python needs are named.
 //
-//go:embed log_analysis network_forensics
-//go:embed log_analysis/*/*/__init__.py network_forensics/*/*/__init__.py
+//go:embed log_analysis network_forensics threat_modeling
+//go:embed log_analysis/*/*/__init__.py network_forensics/*/*/__init__.py threat_modeling/*/*/__init__.py
 var embedded embed.FS
 
 // Files are the plugins' directories, with what make build put into their bin
@@ -28,4 +28,5 @@ var Dirs = []string{
 	"network_forensics/pcap_flow_analyzer",
 	"network_forensics/pcap_ip_search",
 	"network_forensics/pcap_metadata_summary",
+	"threat_modeling/threat_model_builder",
 }
