@@ -22,6 +22,7 @@ func TestToolsCarryTheSameReaders(t *testing.T) {
 		"network_forensics/pcap_ip_search/ip_search":              {"tooling.py"},
 		"network_forensics/pcap_flow_analyzer/flows":              {"tooling.py"},
 		"threat_modeling/threat_model_builder/threats":            {"tooling.py"},
+		"threat_modeling/attack_path_generator/attack_paths":      {"tooling.py"},
 	} {
 		for _, name := range names {
 			want, err := os.ReadFile(filepath.Join(first, name))
@@ -44,12 +45,13 @@ func TestFurtherCopiesAreOneText(t *testing.T) {
 	t.Parallel()
 	const search = "network_forensics/pcap_ip_search/"
 	for copied, first := range map[string]string{
-		"network_forensics/pcap_flow_analyzer/flows/captures.py":    search + "ip_search/captures.py",
-		"network_forensics/pcap_flow_analyzer/flows/series.py":      search + "ip_search/series.py",
-		"network_forensics/pcap_flow_analyzer/tests/traffic.py":     search + "tests/traffic.py",
-		"log_analysis/context_enriched_analyzer/enriched/series.py": search + "ip_search/series.py",
-		"threat_modeling/threat_model_builder/threats/attack.py":    "log_analysis/threat_intel_ingester/threat_intel/attack.py",
-		"log_analysis/context_enriched_analyzer/enriched/attack.py": "log_analysis/threat_intel_ingester/threat_intel/attack.py",
+		"network_forensics/pcap_flow_analyzer/flows/captures.py":       search + "ip_search/captures.py",
+		"network_forensics/pcap_flow_analyzer/flows/series.py":         search + "ip_search/series.py",
+		"network_forensics/pcap_flow_analyzer/tests/traffic.py":        search + "tests/traffic.py",
+		"log_analysis/context_enriched_analyzer/enriched/series.py":    search + "ip_search/series.py",
+		"threat_modeling/attack_path_generator/attack_paths/attack.py": "log_analysis/threat_intel_ingester/threat_intel/attack.py",
+		"threat_modeling/threat_model_builder/threats/attack.py":       "log_analysis/threat_intel_ingester/threat_intel/attack.py",
+		"log_analysis/context_enriched_analyzer/enriched/attack.py":    "log_analysis/threat_intel_ingester/threat_intel/attack.py",
 	} {
 		want, err := os.ReadFile(first)
 		if err != nil {

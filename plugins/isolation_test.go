@@ -127,6 +127,7 @@ var investigation = map[string]struct{ file, members string }{
 	"context_enriched_analyzer": {"log_analysis/context_enriched_analyzer/examples/sample.log", `"iocs":["bad.example"],`},
 	"event_source_profiler":     {"log_analysis/event_source_profiler/examples/sample.log", ""},
 	"threat_model_builder":      {"threat_modeling/threat_model_builder/examples/shop.json", ""},
+	"attack_path_generator":     {"threat_modeling/attack_path_generator/examples/graph.json", ""},
 	"threat_intel_ingester":     {"log_analysis/threat_intel_ingester/examples/sample.txt", ""},
 	"firewall_log_aggregator":   {"network_forensics/firewall_log_aggregator/examples/sample.log", ""},
 	"pcap_flow_analyzer":        {"network_forensics/pcap_flow_analyzer/examples/sample.pcap", ""},

@@ -16,14 +16,15 @@ MOST_ASSETS = 20_000
 _REMEMBERED = 100_000  # tokens whose answer is kept
 _MOST_FILE = 64 << 20
 LEVELS = {"low": 1, "medium": 2, "high": 3, "critical": 4}
-_TOKEN = re.compile(
+_TOKEN = (
     r"https?://[^\s\"'<>\\]{3,2000}"
     r"|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w])(?!\.\d)"
     r"|(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])"
     r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"
     r"|(?<![0-9a-z])[0-9a-f]{32,128}(?![0-9a-z])"
-    r"|[a-z0-9_](?:[a-z0-9_-]{0,62}[a-z0-9_])?(?:\.[a-z0-9_-]{1,63})*"
+    r"|[a-z0-9_](?:[a-z0-9_-]{0,62}[a-z0-9_])?(?:\.[a-z0-9_-]{1,63})"
 )
+_WORD, _DOTTED = _TOKEN + "*", _TOKEN + "+"  # a name of one label, as machines have, costs a look at every word
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w])(?!\.\d)")
 
 
@@ -77,7 +78,9 @@ class Known:
         self._phrases = phrases
         self._phrase = re.compile("|".join(re.escape(p) for p in sorted(phrases, key=len, reverse=True))) if phrases else None
         addresses_only = all(re.fullmatch(r"[\d.]+", key) for key in self._exact) and all(net.version == 4 for net, _ in self._networks)
-        self._token = (_SIMPLE if addresses_only else _TOKEN) if self._exact or self._networks else None
+        bare = any(re.fullmatch(r"[\w-]+", key) and not re.fullmatch(r"[0-9a-f]{32,128}", key) for key in self._exact)
+        pattern = _SIMPLE.pattern if addresses_only else _WORD if bare else _DOTTED
+        self._token = re.compile(pattern) if self._exact or self._networks else None
 
     def _network(self, text: str, what: Any) -> None:
         try:
