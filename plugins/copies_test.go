@@ -23,6 +23,7 @@ func TestToolsCarryTheSameReaders(t *testing.T) {
 		"network_forensics/pcap_flow_analyzer/flows":              {"tooling.py"},
 		"threat_modeling/threat_model_builder/threats":            {"tooling.py"},
 		"threat_modeling/attack_path_generator/attack_paths":      {"tooling.py"},
+		"threat_modeling/attack_path_renderer/rendering":          {"tooling.py"},
 	} {
 		for _, name := range names {
 			want, err := os.ReadFile(filepath.Join(first, name))

@@ -29,5 +29,6 @@ var Dirs = []string{
 	"network_forensics/pcap_ip_search",
 	"network_forensics/pcap_metadata_summary",
 	"threat_modeling/attack_path_generator",
+	"threat_modeling/attack_path_renderer",
 	"threat_modeling/threat_model_builder",
 }
