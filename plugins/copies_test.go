@@ -24,6 +24,7 @@ func TestToolsCarryTheSameReaders(t *testing.T) {
 		"threat_modeling/threat_model_builder/threats":            {"tooling.py"},
 		"threat_modeling/attack_path_generator/attack_paths":      {"tooling.py"},
 		"threat_modeling/attack_path_renderer/rendering":          {"tooling.py"},
+		"log_analysis/image_analyzer/image":                       {"tooling.py"},
 	} {
 		for _, name := range names {
 			want, err := os.ReadFile(filepath.Join(first, name))

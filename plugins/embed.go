@@ -22,6 +22,7 @@ var Files fs.FS = runnable{embedded}
 var Dirs = []string{
 	"log_analysis/context_enriched_analyzer",
 	"log_analysis/event_source_profiler",
+	"log_analysis/image_analyzer",
 	"log_analysis/pattern_extractor",
 	"log_analysis/threat_intel_ingester",
 	"network_forensics/firewall_log_aggregator",

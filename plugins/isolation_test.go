@@ -129,6 +129,7 @@ var investigation = map[string]struct{ file, members string }{
 	"threat_model_builder":      {"threat_modeling/threat_model_builder/examples/shop.json", ""},
 	"attack_path_generator":     {"threat_modeling/attack_path_generator/examples/graph.json", ""},
 	"attack_path_renderer":      {"threat_modeling/attack_path_renderer/examples/paths.json", ""},
+	"image_analyzer":            {"log_analysis/image_analyzer/examples/sample.jpg", ""},
 	"threat_intel_ingester":     {"log_analysis/threat_intel_ingester/examples/sample.txt", ""},
 	"firewall_log_aggregator":   {"network_forensics/firewall_log_aggregator/examples/sample.log", ""},
 	"pcap_flow_analyzer":        {"network_forensics/pcap_flow_analyzer/examples/sample.pcap", ""},
