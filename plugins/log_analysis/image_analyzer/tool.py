@@ -96,7 +96,12 @@ def _analysed(payload: Dict[str, Any], context: Any, chosen: tooling.Chosen) -> 
         notes += [note] if note else []
     elif payload.get("need_model", False):
         raise tooling.Refused("LLM_UNAVAILABLE", "no model is connected that could look at the image; see `mortise models`")
-    if len(image.parts) > limit:
+    outputs = None
+    if len(image.parts) > limit and tooling.can_register(context):
+        path = tooling.new_file(context, NAME, chosen, "jsonl")
+        count = tooling.write_lines(path, image.parts)
+        outputs = [tooling.register(context, path, "json_events", NAME, {"source_artifact": chosen.artifact_id, "parts": count})]
+    elif len(image.parts) > limit:
         notes.append("%d parts of the file are not listed." % (len(image.parts) - limit))
     tags: Dict[str, Any] = {}
     for exif in image.exif:
@@ -116,4 +121,4 @@ def _analysed(payload: Dict[str, Any], context: Any, chosen: tooling.Chosen) -> 
         "model": model,
         "notes": notes,
     }  # fmt: skip
-    return ToolResult(ok=True, result=result)
+    return ToolResult(ok=True, result=result, output_artifacts=outputs)

@@ -96,6 +96,12 @@ class Images(ToolCase):
         self.assertLess(time.monotonic() - begin, 20)
         self.assertIn("huge_picture", self.kinds(result))
 
+    def test_all_parts_become_an_artifact(self) -> None:
+        self.artifact(pictures.png(extra=pictures.chunk(b"tEXt", b"a\0b") * 60), "image", "door.png")
+        result = self.tool.execute({"limit": "10"}, self.context())
+        assert result.result is not None and result.output_artifacts is not None
+        self.assertEqual((len(result.result["parts"]), len(self.registered[0]["lines"]), self.registered[0]["lines"][62]["name"]), (10, 63, "IEND"))
+
     def test_texts_and_names_that_do_not_fit(self) -> None:
         texts = pictures.chunk(b"tEXt", b"Comment\0<script>x</script>") + pictures.chunk(b"zTXt", b"Note\0\0" + zlib.compress(b"n" * 300)) + pictures.chunk(b"iTXt", b"Title\0\0\0en\0Titel\0A door")
         result = self.run_on(pictures.png(extra=texts))
