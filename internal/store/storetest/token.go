@@ -36,7 +36,8 @@ func tokens(t *testing.T, b *bundle) {
 	put(second, foreign, first)
 	check(first, second)
 	first.UsedAt, first.UsedFrom = epoch.Add(time.Minute), "127.0.0.1"
-	write(t, b, func(tx store.Tx) error { return tx.UseToken("a1", first.UsedAt, first.UsedFrom) })
+	write(t, b, func(tx store.Tx) error { return tx.UseToken("u", "a1", epoch, "another tenant's") })
+	write(t, b, func(tx store.Tx) error { return tx.UseToken("t", "a1", first.UsedAt, first.UsedFrom) })
 	check(first, second)
 	first.RevokedAt, first.Hash, first.Asker = epoch.Add(2*time.Minute), "11", "user:ann"
 	put(first)
