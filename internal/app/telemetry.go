@@ -24,8 +24,7 @@ func (a *App) openTelemetry(ctx context.Context, stays bool) (err error) {
 		Traces: conf.Traces, Sample: conf.Sample, Metrics: conf.Metrics, Service: "mortise", Version: version.Host, Log: a.log,
 		Site: a.Config.Tenant, Waiting: func(ctx context.Context) (map[string]map[string]int, error) {
 			return a.guard.Waiting(ctx, a.others.Served)
-		},
-		Unwritten: func() int { return a.Ledger.Unwritten() },
+		}, Unwritten: func() int { return a.Ledger.Unwritten() },
 	})
 	if err != nil {
 		return &setup.Error{Err: err}
