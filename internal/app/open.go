@@ -100,7 +100,7 @@ func (a *App) configure(o Options) (err error) {
 	a.live.options = o
 	a.live.now.Store(&a.Config)
 	a.live.level.Set(setup.LogLevel(a.Config.Log.Level))
-	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge), OwnApproval: a.Config.Approvals.Self}
+	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge), OwnApproval: a.Config.Approvals.Self, MostSecrets: a.Config.Limits.PrincipalSecrets, MostTokens: a.Config.Limits.PrincipalTokens}
 	as := o.As
 	if o.Tenant != "" && o.Tenant != a.Config.Tenant {
 		as = "" // a name of the tenant's; who acts for the site is its owner

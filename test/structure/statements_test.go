@@ -24,6 +24,7 @@ var allTenants = map[string]string{
 	"SELECT name FROM ? WHERE true AND package_digest = ?": "packages are the site's: is one still in use?",
 	"SELECT name FROM ? WHERE true":                        "about the schema",
 	"SELECT type, name, sql FROM ? WHERE true":             "about the schema",
+	"SELECT count(*) FROM ? WHERE true":                    "what a principal has: each of the texts that stand there compares the tenant",
 	"SELECT ? FROM ?":                                      "selectFrom itself",
 	"DELETE FROM secret_keys WHERE n < ? AND NOT EXISTS":   "keys are the site's: does a secret need one?",
 	"DELETE FROM nodes WHERE id = ? AND NOT EXISTS":        "nodes are the site's: has one work left?",
