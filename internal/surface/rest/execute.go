@@ -198,7 +198,7 @@ func (r *registry) invoke(ctx context.Context, q *request, call host.Invocation,
 	var res plugin.Result
 	var err error
 	if effects && !call.Joins && !p.async { // its claim puts it on record
-		call.ID, call.Patience = host.NewCallID(), limit
+		call.ID, call.Patience, call.Stays = host.NewCallID(), limit, true
 		res, err = r.within(ctx, q, until, call.ID, func(context.Context) (plugin.Result, error) {
 			return q.api.Invoke(context.WithoutCancel(ctx), call)
 		})
