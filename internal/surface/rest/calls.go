@@ -202,7 +202,7 @@ func (s *server) waitOf(text string) (time.Duration, error) {
 		d, err = time.Duration(n)*time.Second, nil
 	}
 	if err != nil || d < 0 {
-		return 0, refused(0, plugin.CodeInvalidInput, "how long the request is to stay is not a time", Place{"wait", "it is not a time such as 30s"})
+		return 0, refused(0, plugin.CodeInvalidInput, "how long the request is to stay is not a time", Place{Pointer: "wait", Detail: "it is not a time such as 30s"})
 	}
 	return min(d, s.MaxWait), nil
 }
@@ -240,7 +240,7 @@ func (r *registry) settleCall(ctx context.Context, q *request, in *struct {
 	} `nameHint:"SettleCall"`
 }) (*struct{ Body Call }, error) {
 	if len(in.Body.Data) > 0 && in.Body.Outcome != "succeeded" {
-		return nil, refused(0, plugin.CodeInvalidInput, "data is the answer of a call that succeeded", Place{"/data", "it is of a call that succeeded alone"})
+		return nil, refused(0, plugin.CodeInvalidInput, "data is the answer of a call that succeeded", Place{Pointer: "/data", Detail: "it is of a call that succeeded alone"})
 	}
 	if !q.caller.Owns { // what a token does not show is not there for it
 		if _, err := r.call(ctx, q, in.ID); err != nil {
@@ -255,7 +255,7 @@ func (r *registry) settleCall(ctx context.Context, q *request, in *struct {
 		return &struct{ Body Call }{callOf(row)}, nil
 	}
 	if in.Body.Reason == "" {
-		return nil, refused(0, plugin.CodeInvalidInput, "the record needs a reason", Place{"/reason", "it is missing"})
+		return nil, refused(0, plugin.CodeInvalidInput, "the record needs a reason", Place{Pointer: "/reason", Detail: "it is missing"})
 	}
 	row, err := q.api.Calls().Settle(ctx, in.ID, host.Settlement{
 		State: settled[in.Body.Outcome], Data: in.Body.Data, Reason: in.Body.Reason, Evidence: in.Body.Evidence,

@@ -34,7 +34,18 @@ func TestCallsAndRefusals(t *testing.T) {
 	}
 	b.is(b.execute("mrt_ann", "denied", "four"), 403, "policy_denied")
 	b.is(b.execute("mrt_ann", "none", "five"), 404, "not_found")
-	b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/line:execute", `{"input":{"text":6}}`), 422, "invalid_input")
+	for input, places := range map[string]string{
+		`{"text":6}`:          `"errors":[{"pointer":"/input/text","detail":"got number, want string"}]`,
+		`{}`:                  `"errors":[{"pointer":"/input","detail":"missing property 'text'","members":["text"]}]`,
+		`{"text":"","a/b":1}`: `"errors":[{"pointer":"/input","detail":"additional properties 'a/b' not allowed","members":["a/b"]}]`,
+	} {
+		for _, mode := range []string{"", "?dry_run=true"} {
+			a := b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/line:execute"+mode, `{"input":`+input+`}`), 422, "invalid_input")
+			if !strings.Contains(a.text, places) {
+				t.Errorf("%s%s: %s", input, mode, a)
+			}
+		}
+	}
 	b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/line:execute", `{"input":{"text":"six"},"session":"sess_000000000000"}`), 404, "not_found")
 	b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/line@1.0.0:execute", `{"input":{"text":"seven"}}`), 200, "succeeded")
 	b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/line@2.0.0:execute", `{"input":{"text":"seven"}}`), 404, "not_found")

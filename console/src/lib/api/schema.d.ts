@@ -3214,6 +3214,8 @@ export interface components {
         };
         Place: {
             detail: string;
+            /** @description The members that are missing there, or may not be there, where that is what is wrong. */
+            members?: string[];
             /** @description A JSON pointer into the body, or the name of a parameter or header. */
             pointer: string;
         };
@@ -3576,7 +3578,7 @@ export interface components {
             detail: string;
             /** @description What the host adds: an object. */
             details?: string;
-            /** @description What is wrong, place by place. Values are not repeated. */
+            /** @description What is wrong, place by place. */
             errors?: components["schemas"]["Place"][] | null;
             /** @description What to do about it at the command line. */
             hint?: string;
