@@ -39,7 +39,7 @@ permit (principal in Group::"desk", action == Action::"approve", resource);
 @id("form") permit (principal, action == Action::"execute", resource in Plugin::"torture");
 `;
 
-const mail = `from mortise import Plugin
+export const mail = `from mortise import Plugin
 
 plugin = Plugin("mail", version="1.0.0")
 
@@ -61,10 +61,10 @@ export class Host {
     writeFileSync(join(this.home, "policies", "all.cedar"), policies);
   }
 
-  /** Lets people sign in with a provider, each of them by an invitation. */
-  people(provider, ...principals) {
+  /** Lets people sign in with a provider, each of them by an invitation. approvals is how long they are waited for, and more. */
+  people(provider, approvals, ...principals) {
     writeFileSync(join(this.home, "provider.secret"), provider.client.secret, { mode: 0o600 });
-    writeFileSync(join(this.home, "mortise.yaml"), `${configuration.replace("approvals: {trust_as: true}\n", "")}server:
+    writeFileSync(join(this.home, "mortise.yaml"), `${configuration.replace("approvals: {trust_as: true}\n", `approvals: {${approvals}}\n`)}server:
   sign_in:
   - {name: company, issuer: "${provider.issuer}", client_id: ${provider.client.id}, client_secret_file: provider.secret}
 `);

@@ -68,7 +68,8 @@ type CallShown struct {
 	Asked       string             `json:"approval_state,omitzero" doc:"How that stands."`
 	Effects     []Effect           `json:"effects" nullable:"false"`
 
-	Entries []plugin.Entry `json:"entries,omitzero" doc:"What the ledger has of it, where the request asks for entries."`
+	Entries []plugin.Entry  `json:"entries,omitzero" doc:"What the ledger has of it, where the request asks for entries."`
+	Input   json.RawMessage `json:"input,omitzero" doc:"What it was made with, where the request asks for it and it is kept: secrets by their names."`
 }
 
 // A CallNamed is a call that is meant.
@@ -130,6 +131,7 @@ func (r *registry) getCall(ctx context.Context, q *request, in *struct {
 	Short
 	Full    bool   `query:"full" doc:"With the whole result in outcome.result."`
 	Entries bool   `query:"entries" doc:"With the entries of the ledger about it."`
+	Input   bool   `query:"input" doc:"With the input that it was made with."`
 	Wait    string `query:"wait" maxLength:"16" doc:"How long the request stays for a call that has not ended: 30s, or a number of seconds." example:"30s"`
 }) (*struct{ Body CallShown }, error) {
 	limit, err := r.waitOf(in.Wait)
@@ -168,6 +170,11 @@ func (r *registry) getCall(ctx context.Context, q *request, in *struct {
 	}
 	if in.Entries {
 		out.Body.Entries = shown.Entries
+	}
+	if in.Input {
+		if out.Body.Input, err = q.api.Calls().Input(ctx, in.ID); err != nil {
+			return nil, unlessMissing(err, "call", in.ID)
+		}
 	}
 	for _, e := range shown.Effects {
 		out.Body.Effects = append(out.Body.Effects, Effect{e.N, e.Attempt, e.Method, e.Effect, e.Class, string(e.State), e.RequestHash, e.ProviderKey, e.At})
