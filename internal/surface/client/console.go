@@ -30,7 +30,7 @@ func Console(ctx context.Context, o Options) (link string, err error) {
 
 // link asks the host that serves on this machine for a link that signs its owner in.
 func (r *remote) link(ctx context.Context) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.base+"/auth/link", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.base+"/auth/link", nil)
 	if err != nil {
 		return "", err
 	}
