@@ -200,7 +200,7 @@ func problemError(p *rest.Problem) *plugin.Error {
 	}
 	var places []string
 	for _, at := range p.Errors {
-		if at.Detail != "" && !strings.Contains(p.Detail, at.Detail) {
+		if p.CallID == "" && at.Detail != "" && !strings.Contains(p.Detail, at.Detail) {
 			places = append(places, strings.TrimPrefix(at.Pointer+": ", ": ")+at.Detail)
 		}
 	}

@@ -201,7 +201,7 @@ func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, rele
 	}
 	for name, values := range r.URL.Query() {
 		if len(values) > 1 {
-			return nil, release, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a parameter is given once", Place{name, "it is there more than once"})
+			return nil, release, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a parameter is given once", Place{Pointer: name, Detail: "it is there more than once"})
 		}
 	}
 	body, read, err := s.body(w, r)

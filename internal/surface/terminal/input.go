@@ -76,6 +76,26 @@ func Secret(in *os.File, out io.Writer, what string) (string, error) {
 	return string(raw), err
 }
 
+// maxLine bounds what [Phrase] reads, in bytes.
+const maxLine = 4096
+
+// Phrase asks for a text without showing it at a terminal, and reads it as the one line of in
+// otherwise. It has no blanks; the error says so.
+func Phrase(in io.Reader, out io.Writer, what string) (string, error) {
+	if f, ok := in.(*os.File); ok && Is(f) {
+		return Secret(f, out, what)
+	}
+	raw, err := io.ReadAll(io.LimitReader(in, maxLine))
+	if err != nil {
+		return "", fmt.Errorf("reading %s: %w", what, err)
+	}
+	text := strings.TrimSpace(string(raw))
+	if text == "" || strings.ContainsAny(text, " \n\t") {
+		return "", fmt.Errorf("standard input is one line, %s", what)
+	}
+	return text, nil
+}
+
 // Lines are what is typed, line by line. Nothing is read from a terminal before a
 // line is there, so that others may ask something in between.
 type Lines struct {
