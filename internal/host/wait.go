@@ -139,7 +139,7 @@ func (c Calls) resume(ctx context.Context, row *CallRow, resumes func(*CallRow) 
 	if resumes != nil {
 		defer resumes(row)()
 	}
-	return c.host.advance(context.WithoutCancel(ctx), row)
+	return c.host.parts.Kernel.Advance(context.WithoutCancel(ctx), row.Tenant, row.ID)
 }
 
 // due reports whether a call may be resumed or reconciled now.

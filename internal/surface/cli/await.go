@@ -32,7 +32,15 @@ func (c *command) await(ctx context.Context, q *ask, id string, limit time.Durat
 			return !done, err
 		}
 	}
-	return q.Calls().Wait(ctx, id, w)
+	res, err := q.Calls().Wait(ctx, id, w)
+	if q.app != nil || !client.Gone(err) || q.Who().Manner != client.OverSocket {
+		return res, err
+	}
+	err = c.reach(ctx, inHost, func(q *ask) (err error) { // the host has ended, and the call may go on here
+		res, err = q.Calls().Wait(ctx, id, w)
+		return err
+	})
+	return res, err
 }
 
 // resumes tells a person that this command runs a call, until what it returns is called:

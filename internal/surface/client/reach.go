@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -28,6 +29,8 @@ type Options struct {
 	Chosen bool   // the caller named it, so that no context that is in use counts
 	As     string // on whose behalf the owner acts
 	Token  string // for a URL; that of the context for it where it is empty
+
+	Database string // the URL of the database, where the caller named one
 
 	Say func(format string, args ...any) // tells a person something on the way
 }
@@ -121,7 +124,14 @@ func reachServing(ctx context.Context, home string, o Options) (Host, error) {
 		r := overSocket(base+socket.Ending, o.As, o.Say)
 		r.who.Home = home
 		err = r.meet(ctx)
+		if r.background != "" {
+			if another, err := r.replaced(ctx, o); another || err != nil {
+				return nil, err
+			}
+		}
 		switch {
+		case err == nil && r.background != "":
+			return r, nil
 		case err == nil:
 			return r, r.configured(o.Config)
 		case ctx.Err() != nil:
@@ -159,7 +169,8 @@ func absent(err error) bool {
 // the same: what it has not is its answer.
 func (r *remote) meet(ctx context.Context) error {
 	var me rest.Me
-	if err := r.get(ctx, &me, nil, "me"); err != nil {
+	_, err := r.do(ctx, asking{method: http.MethodGet, path: "me", head: func(h http.Header) { r.background = h.Get(rest.BackgroundHeader) }}, &me)
+	if err != nil {
 		if plugin.CodeOf(err) == plugin.CodeUnauthenticated && r.who.Manner == AtURL {
 			return plugin.Errorf(plugin.CodeUnauthenticated, "%s does not take the token: it was revoked, has expired, or is of another host; 'mortise login --server %s' keeps another", r.where(), r.base)
 		}
