@@ -105,8 +105,11 @@ func Reach(ctx context.Context, o Options) (Host, error) {
 	return reachServing(ctx, home, o)
 }
 
-// starting is how long a host that serves has to answer on its socket.
+// starting is how long a host that serves has to listen on its socket.
 const starting = 5 * time.Second
+
+// answers is how long any host has to say who the caller is.
+const answers = 10 * time.Second
 
 // reachServing connects with the host that serves a data directory; nil where none does.
 // One that serves and does not answer is an error: two hosts would share the work without
@@ -169,6 +172,8 @@ func absent(err error) bool {
 // the same: what it has not is its answer.
 func (r *remote) meet(ctx context.Context) error {
 	var me rest.Me
+	ctx, cancel := context.WithTimeoutCause(ctx, answers, plugin.Errorf(plugin.CodeUnavailable, "%s has not answered within %s", r.where(), answers))
+	defer cancel()
 	_, err := r.do(ctx, asking{method: http.MethodGet, path: "me", head: func(h http.Header) { r.background = h.Get(rest.BackgroundHeader) }}, &me)
 	if err != nil {
 		if plugin.CodeOf(err) == plugin.CodeUnauthenticated && r.who.Manner == AtURL {
