@@ -128,7 +128,7 @@ func (h *Host) served(ctx context.Context) ([]string, error) {
 // Sessions, Calls, Approvals and Plans.
 func Reading(st Store, tenant string) API {
 	g := &Guard{Tenant: tenant, Store: st}
-	h := &Host{admin: true, parts: Parts{Guard: g, Sessions: session.New(session.Options{Store: st}), Plans: plan.New(plan.Options{Store: st})}}
+	h := &Host{admin: true, parts: Parts{Guard: g, Tail: tail.New(st, tail.Options{}), Sessions: session.New(session.Options{Store: st}), Plans: plan.New(plan.Options{Store: st})}}
 	return h.As(plugin.Principal{})
 }
 

@@ -27,8 +27,8 @@ func (c *command) await(ctx context.Context, q *ask, id string, limit time.Durat
 	w := host.Waiting{Limit: limit, Resumes: func(row *host.CallRow) func() { return c.resumes(ctx, row.ID) }}
 	if asks != nil {
 		w.Left = asks.leave
-		w.Between = func(ctx context.Context, pause time.Duration) (bool, error) {
-			done, err := asks.wait(ctx, pause)
+		w.Between = func(ctx context.Context) (bool, error) {
+			done, err := asks.wait(ctx)
 			return !done, err
 		}
 	}
