@@ -13,10 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/server"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) serve() *cobra.Command {
@@ -74,7 +72,7 @@ func (c *command) stayBehind(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	a, release, err := c.openToServe(ctx)
+	a, release, err := server.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Standby: true, Scrubber: c.scrubber, Notice: c.notice})
 	if err != nil {
 		return err
 	}
@@ -122,7 +120,7 @@ func (c *command) stay(ctx context.Context, address *string, insecure bool) (err
 	if err := client.EndBackground(ctx, c.options()); err != nil {
 		return err
 	}
-	a, release, err := c.openToServe(ctx)
+	a, release, err := server.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Standby: true, Scrubber: c.scrubber, Notice: c.notice})
 	if err != nil {
 		return err
 	}
@@ -166,20 +164,4 @@ func (c *command) reached(ctx context.Context, a *app.App, l net.Listener) error
 		c.say("nothing listens for the channels of %s; --listen 127.0.0.1:8080 does", strings.Join(agents, ", "))
 	}
 	return err
-}
-
-// openToServe opens a host that stays, as the only one that serves the data directory.
-func (c *command) openToServe(ctx context.Context) (a *app.App, release func(), err error) {
-	if release, err = setup.Exclusive(c.home); err != nil {
-		return nil, nil, err
-	}
-	a, err = app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Standby: true, Scrubber: c.scrubber, Notice: c.notice})
-	if err == nil && !a.Owner() {
-		err = plugin.Errorf(plugin.CodePolicyDenied, "you are %s here, and a host is served by its owner, %s", a.Principal.ID, a.Config.Principal)
-		closing(a, &err)
-	}
-	if err != nil {
-		release()
-	}
-	return a, release, err
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +18,22 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/plugin"
 )
+
+// Open opens a host that stays, as the only one that serves its data directory, for who owns
+// it. release is called after it was closed.
+func Open(ctx context.Context, o app.Options) (a *app.App, release func(), err error) {
+	if release, err = setup.Exclusive(o.Home); err != nil {
+		return nil, nil, err
+	}
+	a, err = app.Open(ctx, o)
+	if err == nil && !a.Owner() {
+		err = errors.Join(plugin.Errorf(plugin.CodePolicyDenied, "you are %s here, and a host is served by its owner, %s", a.Principal.ID, a.Config.Principal), a.Close())
+	}
+	if err != nil {
+		release()
+	}
+	return a, release, err
+}
 
 // Times of a background host.
 const (
