@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,7 +64,66 @@ func web(ctx context.Context, l *lab) (tables []table, err error) {
 		}
 		tables = append(tables, t)
 	}
-	return tables, nil
+	t, err := collected(ctx, l, n, turn)
+	return append(tables, t), err
+}
+
+// collected is table H4: how long the slowest calls take where each is traced and the
+// collector answers, where it takes connections and never answers, and where none is.
+func collected(ctx context.Context, l *lab, n int, turn time.Duration) (t table, err error) {
+	dead, err := net.Listen("tcp", "127.0.0.1:0") // nothing reads from it
+	if err != nil {
+		return t, err
+	}
+	defer dead.Close()
+	self, err := os.Executable()
+	if err != nil {
+		return t, err
+	}
+	alive, end, err := startSite(ctx, exec.CommandContext(ctx, self, "role-http", "nothing"), "listening on ")
+	if err != nil {
+		return t, err
+	}
+	defer end()
+	var all []*site
+	for _, c := range []struct{ name, traces string }{
+		{"floor: a tool in Go, its traces taken", alive}, {"its traces to a collector that does not answer", dead.Addr().String()}, {"no traces", ""},
+	} {
+		more := ""
+		if c.traces != "" {
+			more = "telemetry: {traces: 'http://" + c.traces + "'}\n"
+		}
+		h, err := startHost(ctx, l, false, more)
+		if err != nil {
+			return t, err
+		}
+		defer h.end()
+		s := siteAt(c.name, h.address, "/api/v1/operations/web_go/echo:execute", h.token, append(append([]byte(`{"input":`), payload()...), '}'), false)
+		s.timed = true
+		all = append(all, s)
+	}
+	all[1].targets[16] = atMostRatio(1.1)
+	var r rounds
+	for i := range n + 2 {
+		var round []float64
+		for _, s := range all {
+			if _, err := s.load(ctx, 16, turn); err != nil {
+				return t, fmt.Errorf("%s: %w", s.name, err)
+			}
+			slices.Sort(s.took)
+			round = append(round, float64(s.took[len(s.took)*99/100].Microseconds())/1000)
+			s.took = nil
+		}
+		if i >= 2 { // warm
+			r = append(r, round)
+		}
+	}
+	t = table{Title: "H4. Over HTTP, 16 connections: of 100 calls, the slowest", Unit: "ms, p99"}
+	for i, s := range all {
+		figure, ratio := r.median(i)
+		t.Rows = append(t.Rows, judged(s.name, figure, ratio, s.targets[16]))
+	}
+	return t, nil
 }
 
 // A site is something that answers over HTTP.
@@ -74,6 +134,10 @@ type site struct {
 	body    []byte
 	keyed   bool
 	targets map[int]target
+
+	timed bool // how long each request took is kept
+	mu    sync.Mutex
+	took  []time.Duration
 }
 
 // load sends requests over so many connections, one after another on each, for as long as a
@@ -116,7 +180,14 @@ func (s *site) send(ctx context.Context, end time.Time) (n int64, err error) {
 	defer conn.Close()
 	in := bufio.NewReaderSize(conn, 16<<10)
 	var out bytes.Buffer
+	var took []time.Duration
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.took = append(s.took, took...)
+	}()
 	for time.Now().Before(end) {
+		begin := time.Now()
 		out.Reset()
 		if s.keyed {
 			fmt.Fprintf(&out, s.head, keys.Add(1))
@@ -138,7 +209,9 @@ func (s *site) send(ctx context.Context, end time.Time) (n int64, err error) {
 		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 			return n, err
 		}
-		n++
+		if n++; s.timed {
+			took = append(took, time.Since(begin))
+		}
 	}
 	return n, nil
 }
@@ -262,6 +335,9 @@ func httpRole(args []string) error {
 	fmt.Fprintf(os.Stderr, "listening on %s\n", l.Addr())
 	return http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, err := io.ReadAll(r.Body)
+		if args[0] == "nothing" {
+			return
+		}
 		if err == nil && args[0] == "decode" {
 			var all map[string]any
 			if err = json.Unmarshal(raw, &all); err == nil {

@@ -62,10 +62,11 @@ func CodeOf(err error) Code {
 // AsError returns err as an [*Error]. An error of unknown origin becomes
 // internal, with a message that gives nothing away and the cause kept for the log.
 func AsError(err error) *Error {
+	if err == nil { // what errors.As needs is made for each call
+		return nil
+	}
 	var e *Error
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &e):
 		return e
 	case errors.Is(err, context.DeadlineExceeded):

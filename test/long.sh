@@ -28,6 +28,8 @@ echo "== all stories of the command line over the socket and at a URL"
 go test -count=1 -timeout 1h -run 'TestStories' ./internal/surface/cli
 echo "== 10,000 requests of 50 tenants with the same names, on both stores"
 MORTISE_TENANTS="${TENANTS:-50}" MORTISE_TENANT_CALLS="${TENANTCALLS:-10000}" go test -count=1 -timeout 1h -v -run TestNothingCrossesTenants ./internal/surface/rest
+echo "== ten million values and schemas, told by programs and by the library"
+MORTISE_SCHEMA_PAIRS="${SCHEMAPAIRS:-10000000}" go test -count=1 -timeout 1h -v -run TestAProgramLetsNothingPass ./internal/core/schema
 echo "== captures of 100 MB, beside tshark"
 MORTISE_PCAP_MB="${PCAPMB:-100}" go test -count=1 -timeout 30m -v -run 'Tshark|Bounds' ./cmd/pcapsum
 echo "== 200 cron expressions in 30 time zones, beside a person who watches the clock"

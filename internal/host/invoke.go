@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
@@ -31,6 +33,7 @@ const (
 
 // An Invocation is a call as a surface asks for it.
 type Invocation struct {
+	ID        string         // of the call, from [NewCallID]; one is made where it is empty
 	Operation string         // plugin/operation@range
 	Target    *plugin.Target // what that means, where [Plugins.Operation] was asked before
 	Input     json.RawMessage
@@ -55,6 +58,9 @@ type Invocation struct {
 	// nil.
 	Begins func(debug bool) (observe func(plugin.Event))
 }
+
+// NewCallID returns an id for a call that is to be made.
+func NewCallID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // Operation returns what a reference means. Where a contract lets the input name the
 // operation, the reference is completed by it. A reference that means nothing is
@@ -119,7 +125,7 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 		return res, err
 	}
 	call := plugin.Call{
-		Tenant: a.Tenant(), Principal: a.by, By: a.onBehalf(), Asker: a.asker(), Origin: in.Origin, Session: in.Session, Operation: in.Operation,
+		ID: in.ID, Tenant: a.Tenant(), Principal: a.by, By: a.onBehalf(), Asker: a.asker(), Origin: in.Origin, Session: in.Session, Operation: in.Operation,
 		Input: input, Overlay: overlay, Files: files, Key: in.Key, Fresh: in.Fresh, Timeout: in.Timeout,
 		Labels: plugin.Labels(nil, in.Labels), NoWait: in.NoWait, NoWake: in.NoWake, Patience: in.Patience,
 	}

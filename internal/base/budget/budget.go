@@ -134,6 +134,9 @@ func (e *exceededError) Error() string {
 // Exceeded reports whether err says that a value takes more memory than there is
 // for one.
 func Exceeded(err error) bool {
+	if err == nil { // what errors.As needs is made for each call
+		return false
+	}
 	var e *exceededError
 	return errors.As(err, &e)
 }

@@ -19,13 +19,14 @@ const (
 // The runtime's own pace lets garbage grow in proportion to what was alive at the
 // last collection, temporary values of a burst included. A fixed limit would let a
 // process with more alive than that do little but collect. So each collection sets
-// the limit: a quarter above what is alive, and [roomy] at least. Who sets GOGC or
-// GOMEMLIMIT for a host sets its pace alone.
+// the limit: a quarter above what is alive, and [roomy] at least. The limit alone
+// counts; the percentage only keeps a small heap from growing fivefold. Who sets GOGC
+// or GOMEMLIMIT for a host sets its pace alone.
 func Pace() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	debug.SetGCPercent(50)
+	debug.SetGCPercent(400)
 	type beacon struct{ _ [16]*byte } // of a size class without pointers to others
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	var again func(int)

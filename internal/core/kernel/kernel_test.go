@@ -267,6 +267,7 @@ func TestAPluginThatBreaksItsPromiseFails(t *testing.T) {
 		code plugin.Code
 	}{
 		{"against its schema", plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(`{"words":"two"}`)}, nil, plugin.CodeInvalidOutput},
+		{"with a number that takes the memory of its exponent", plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(`{"words":1e99999999}`)}, nil, plugin.CodeInvalidOutput},
 		{"too large", plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(`"` + strings.Repeat("a", 5<<20) + `"`)}, nil, plugin.CodeOutputTooLarge},
 		{"not finished", plugin.Result{Status: plugin.InProgress}, nil, plugin.CodeInvalidOutput},
 		{"its own error", plugin.Result{Metrics: plugin.Metrics{"tokens_in": 9.0}}, &plugin.Error{Code: plugin.CodePluginError, PluginCode: "NOPE", Message: "no"}, plugin.CodePluginError},

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
@@ -28,6 +29,7 @@ const maxReasons = 5
 // A Schema is a compiled JSON Schema.
 type Schema struct {
 	compiled *jsonschema.Schema // nil accepts every JSON value
+	program  *program
 }
 
 // Any accepts every JSON value.
@@ -59,7 +61,7 @@ func Compile(raw []byte) (*Schema, error) {
 	if err != nil {
 		return nil, explainCompile(err)
 	}
-	return &Schema{compiled: compiled}, nil
+	return &Schema{compiled, programmer{}.of(compiled)}, nil
 }
 
 // resource is what a compiler calls the one schema it has.
@@ -89,6 +91,9 @@ func (s *Schema) Check(value []byte) error {
 	if len(value) == 0 {
 		value = []byte("null")
 	}
+	if s.program != nil && s.program.fits(value) {
+		return nil
+	}
 	weight := len(value)
 	if weight > small {
 		weight = budget.Weigh(value).Tree()
@@ -113,7 +118,11 @@ const small = 16 << 10
 // decode reads one JSON value. Numbers are doubles, which is quick, unless one
 // has more digits than a double keeps: then all stay as they are spelled.
 func decode(raw []byte) (any, error) {
-	if longNumber(raw) {
+	long, huge := numbers(raw)
+	if huge {
+		return nil, fmt.Errorf("a number has an exponent beyond %d", maxExponent)
+	}
+	if long && jsontext.Value(raw).IsValid() { // which names no member twice
 		return jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	}
 	var value any
@@ -121,24 +130,38 @@ func decode(raw []byte) (any, error) {
 	return value, err
 }
 
-// longNumber looks for sixteen digits in a row, or an exponent; text may have
-// them too.
-func longNumber(raw []byte) bool {
-	digits := 0
-	for _, c := range raw {
+// maxExponent is the greatest that a number may have. A number is compared as a fraction,
+// whose digits take memory and time by its exponent.
+const maxExponent = 999
+
+// numbers looks for sixteen digits in a row, or an exponent, which text may have
+// too; and whether a number has an exponent that is too large.
+func numbers(raw []byte) (long, huge bool) {
+	digits, exponent, inText := 0, -1, false // exponent counts its digits
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
 		switch {
 		case c-'0' <= 9:
 			if digits++; digits == 16 {
-				return true
+				long = true
 			}
+			if exponent >= 0 && (exponent > 0 || c != '0') {
+				exponent++
+			}
+			huge = huge || exponent > 3 && !inText
 		case c == '.':
 		case digits > 0 && c|' ' == 'e':
-			return true
+			long, exponent = true, 0
+		case exponent == 0 && (c == '+' || c == '-'):
+		case inText && c == '\\':
+			digits, exponent = 0, -1
+			i++
 		default:
-			digits = 0
+			digits, exponent = 0, -1
+			inText = inText != (c == '"')
 		}
 	}
-	return false
+	return long, huge
 }
 
 // explain turns the tree of causes into "at /pointer: reason" for its leaves.

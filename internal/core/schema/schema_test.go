@@ -97,3 +97,26 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 }
+
+// The exponent of a number is few bytes, and the digits of its fraction are as many as it says.
+func TestAnExponentIsBounded(t *testing.T) {
+	t.Parallel()
+	s, err := schema.Compile([]byte(`{"additionalProperties":{"minimum":0}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		value string
+		fits  bool
+	}{
+		{`{"a":1e999}`, true}, {`{"a":1e000000000999}`, true}, {`{"a":1E-999}`, true}, {`{"a\"1e9999":1e2}`, true},
+		{`{"a":1e1000}`, false}, {`{"a":1e+99999999}`, false}, {`{"a":1.5E-99999999}`, false}, {`{"a":12e000001000}`, false}, {`{"\\":1e99999999}`, false},
+	} {
+		if err := s.Check([]byte(c.value)); (err == nil) != c.fits {
+			t.Errorf("%s: %v", c.value, err)
+		}
+	}
+	if _, err := schema.Compile([]byte(`{"minimum":1e99999999}`)); err == nil || !strings.Contains(err.Error(), "exponent") {
+		t.Errorf("a schema has a bound of %v", err)
+	}
+}

@@ -194,13 +194,23 @@ func (r *registry) invoke(ctx context.Context, q *request, call host.Invocation,
 		limit = r.Wait
 	}
 	q.stays(limit + r.WorkTime)
-	call.NoWait, call.NoWake = true, !p.async
-	res, err := q.api.Invoke(ctx, call)
-	if err != nil || res.Status.Ended() || p.async || res.Status == plugin.PendingApproval && p.wait == 0 {
+	until := time.Now().Add(limit)
+	var res plugin.Result
+	var err error
+	if effects && !call.Joins && !p.async { // its claim puts it on record
+		call.ID, call.Patience = host.NewCallID(), limit
+		res, err = r.within(ctx, q, until, call.ID, func(context.Context) (plugin.Result, error) {
+			return q.api.Invoke(context.WithoutCancel(ctx), call)
+		})
+	} else {
+		call.NoWait, call.NoWake = true, !p.async
+		res, err = q.api.Invoke(ctx, call)
+	}
+	if err != nil || res.Status.Ended() || p.async || res.Status == plugin.PendingApproval && p.wait == 0 || !time.Now().Before(until) {
 		return res, err
 	}
 	replayed := res.Replayed
-	res, err = r.await(ctx, q, res.CallID, limit)
+	res, err = r.await(ctx, q, res.CallID, time.Until(until))
 	res.Replayed = replayed
 	return res, err
 }
@@ -208,7 +218,15 @@ func (r *registry) invoke(ctx context.Context, q *request, call host.Invocation,
 // await waits for a call, and returns how it stands when the time is over. Where no other process
 // runs the call it is run here, and goes on when the request is gone.
 func (r *registry) await(ctx context.Context, q *request, id string, limit time.Duration) (plugin.Result, error) {
-	waiting, stop := context.WithTimeout(ctx, limit)
+	return r.within(ctx, q, time.Now().Add(limit), id, func(ctx context.Context) (plugin.Result, error) {
+		return q.api.Calls().Wait(ctx, id, host.Waiting{})
+	})
+}
+
+// within returns what do says of a call, or how the call stands where the time is over first:
+// do goes on then, and when the request is gone.
+func (r *registry) within(ctx context.Context, q *request, until time.Time, id string, do func(ctx context.Context) (plugin.Result, error)) (plugin.Result, error) {
+	waiting, stop := context.WithDeadline(ctx, until)
 	type end struct {
 		res plugin.Result
 		err error
@@ -222,24 +240,39 @@ func (r *registry) await(ctx context.Context, q *request, id string, limit time.
 				ended <- end{err: plugin.Errorf(plugin.CodeInternal, "%s", fault)}
 			}
 		}()
-		res, err := q.api.Calls().Wait(waiting, id, host.Waiting{})
+		res, err := do(waiting)
 		ended <- end{res, err}
 	}()
+	standing := func() (plugin.Result, error) { return q.api.Calls().Standing(context.WithoutCancel(ctx), id) }
+	told := func(e end) (plugin.Result, error) {
+		if _, waits := e.err.(host.Unfinished); waits {
+			return standing()
+		}
+		return e.res, e.err
+	}
 	select {
 	case e := <-ended:
-		if _, waits := e.err.(host.Unfinished); !waits {
-			return e.res, e.err
-		}
+		return told(e)
 	case <-waiting.Done():
-		select {
-		case e := <-ended: // both at once
-			if _, waits := e.err.(host.Unfinished); !waits {
-				return e.res, e.err
-			}
-		default:
-		}
 	}
-	return q.api.Calls().Standing(context.WithoutCancel(ctx), id)
+	select {
+	case e := <-ended: // both at once
+		return told(e)
+	default:
+	}
+	res, err := standing()
+	if plugin.CodeOf(err) != plugin.CodeNotFound {
+		return res, err
+	}
+	late := time.NewTimer(r.WorkTime) // it is not on record yet, or its key was used before
+	defer late.Stop()
+	select {
+	case e := <-ended:
+		return told(e)
+	case <-ctx.Done():
+	case <-late.C:
+	}
+	return standing()
 }
 
 // answered is the answer to a call: how it ended, that it has not, or why the host

@@ -111,13 +111,8 @@ POST /api/v1/operations/{plugin}/{operation}:execute
     mortise.validate
     mortise.authorize
     mortise.claim
+    mortise.run
     mortise.settle
-    execute_tool desk/line
-      mortise.validate
-      mortise.authorize
-      mortise.claim
-      mortise.run
-      mortise.settle
 POST /api/v1/operations/{plugin}/{operation}:execute
   execute_tool desk/denied
     mortise.validate
