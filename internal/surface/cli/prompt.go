@@ -50,7 +50,7 @@ func (p *prompt) wait(ctx context.Context) (done bool, err error) {
 		return false, fmt.Errorf("reading the answer: %w", err)
 	}
 	if yes, known := terminal.Agrees(line); known {
-		return true, p.decide(ctx, yes)
+		return true, p.decide(context.WithoutCancel(ctx), yes) // it is news, which ends ctx
 	}
 	p.asked = false // any other input is not an answer
 	return false, nil
