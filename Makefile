@@ -5,6 +5,7 @@ BIN     := bin/mortise
 PCAPSUM := plugins/network_forensics/pcap_metadata_summary/bin/pcapsum
 HOME_DIR := $(CURDIR)/.mortise
 LOG     ?= $(firstword $(wildcard /var/log/dpkg.log /var/log/syslog /var/log/messages /var/log/pacman.log /var/log/dnf.log /var/log/install.log))
+LISTEN  ?= 127.0.0.1:8080
 
 .PHONY: help
 help: ## list what can be made
@@ -18,12 +19,12 @@ build: ## build bin/mortise, with the launcher of cages and the reader of captur
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o plugins/outreach/write_outcome/write_outcome ./plugins/outreach/write_outcome
 
 .PHONY: run
-run: build ## mine the templates of a real log of this machine, or of LOG=path
-	@if [ -z "$(LOG)" ] || [ ! -r "$(LOG)" ]; then echo "no readable system log was found; name one: make run LOG=path" >&2; exit 1; fi
-	@echo "mortise run pattern_extractor --artifact $(LOG)"
-	@MORTISE_HOME=$(HOME_DIR) $(BIN) run pattern_extractor --artifact "$(LOG)"
-	@echo; echo "mortise ledger list --last 3"
-	@MORTISE_HOME=$(HOME_DIR) $(BIN) ledger list --last 3
+run: build ## serve on a free port, and mine a real log of this machine, or LOG=path, through the API
+	@MORTISE=$(BIN) MORTISE_HOME=$(HOME_DIR) sh docs/tour.sh "$(LOG)"
+
+.PHONY: serve
+serve: build ## serve the data of `make run` on 127.0.0.1:8080, or LISTEN=address, until Ctrl-C
+	@MORTISE_HOME=$(HOME_DIR) $(BIN) serve --listen $(LISTEN)
 
 .PHONY: test
 test: build ## run every test that fits in ten minutes; what cannot run here is named

@@ -106,6 +106,34 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 	}
 }
 
+// attempts are those at who asks that the threat model has to have.
+var attempts = []string{
+	"login CSRF", "session fixation", "cookie tossing from a sibling port", "`next=//evil`", "OIDC mix-up", "code replay", "nonce replay", "clock skew", "a stolen setup link",
+	"token brute force", "timing", "a revoked token or an ended session keeps its stream", "reading tokens where they were left",
+}
+
+// TestEveryAttemptHasATest reads the table of attempts in the threat model.
+func TestEveryAttemptHasATest(t *testing.T) {
+	t.Parallel()
+	rows := tables(t, "threat-model.md", "attempt")
+	for _, row := range rows {
+		if len(row) != 3 || len(spans(row[2])) == 0 {
+			t.Errorf("threat-model.md: no test makes the attempt %s", row[0])
+			continue
+		}
+		for _, test := range spans(row[2]) {
+			if problem := missing(test); problem != "" {
+				t.Errorf("threat-model.md: %s: %s", row[0], problem)
+			}
+		}
+	}
+	for _, attempt := range attempts {
+		if !slices.ContainsFunc(rows, func(row []string) bool { return strings.HasPrefix(row[0], attempt) }) {
+			t.Errorf("threat-model.md does not have %s", attempt)
+		}
+	}
+}
+
 // missing says what is wrong with the name of a test: path::name, where the
 // path is a Go package's directory, or a file of Python or TypeScript. A story
 // of the command line is a test of TestStories, which is named TestStories/story.

@@ -37,12 +37,12 @@ func TestWhatIsShippedRunsInAFullCage(t *testing.T) {
 	for operation, example := range s.examples() {
 		s.must(operation, s.example(example.dir, example.name), operation, nil)
 	}
-	s.reads("pattern_extractor", "log_analysis/pattern_extractor/examples/sample.log")
-	for tool, sample := range investigation {
-		s.reads(tool, sample)
+	s.reads("pattern_extractor", "log_analysis/pattern_extractor/examples/sample.log", "")
+	for tool, asked := range investigation {
+		s.reads(tool, asked.file, asked.members)
 	}
 	if _, err := os.Stat("network_forensics/pcap_metadata_summary/bin/pcapsum"); err == nil {
-		s.reads("pcap_metadata_summary", "network_forensics/pcap_metadata_summary/examples/sample.pcap")
+		s.reads("pcap_metadata_summary", "network_forensics/pcap_metadata_summary/examples/sample.pcap", "")
 	} else {
 		t.Log("not run: pcap_metadata_summary: its reader is not built (make build)")
 		names = slices.DeleteFunc(names, func(name string) bool { return name == "pcap_metadata_summary" })
@@ -121,15 +121,24 @@ func (s *scene) examples() map[string]exampleFile {
 	return found
 }
 
-// investigation has a file for each of the tools of investigations.
-var investigation = map[string]string{
-	"event_source_profiler":   "log_analysis/event_source_profiler/examples/sample.log",
-	"threat_intel_ingester":   "log_analysis/threat_intel_ingester/examples/sample.txt",
-	"firewall_log_aggregator": "network_forensics/firewall_log_aggregator/examples/sample.log",
+// investigation has a file for each of the tools of investigations, and what
+// else they are asked.
+var investigation = map[string]struct{ file, members string }{
+	"context_enriched_analyzer": {"log_analysis/context_enriched_analyzer/examples/sample.log", `"iocs":["bad.example"],`},
+	"event_source_profiler":     {"log_analysis/event_source_profiler/examples/sample.log", ""},
+	"threat_model_builder":      {"threat_modeling/threat_model_builder/examples/shop.json", ""},
+	"attack_path_generator":     {"threat_modeling/attack_path_generator/examples/graph.json", ""},
+	"attack_path_renderer":      {"threat_modeling/attack_path_renderer/examples/paths.json", ""},
+	"image_analyzer":            {"log_analysis/image_analyzer/examples/sample.jpg", ""},
+	"threat_intel_ingester":     {"log_analysis/threat_intel_ingester/examples/sample.txt", ""},
+	"firewall_log_aggregator":   {"network_forensics/firewall_log_aggregator/examples/sample.log", ""},
+	"pcap_flow_analyzer":        {"network_forensics/pcap_flow_analyzer/examples/sample.pcap", ""},
+	"pcap_ip_search":            {"network_forensics/pcap_ip_search/examples/sample.pcap", `"addresses":["198.51.100.7"],`},
 }
 
-// reads calls a tool with a file of this directory that is handed on to it.
-func (s *scene) reads(operation, file string) {
+// reads calls a tool with a file of this directory that is handed on to it, and
+// with further members of its input, each followed by a comma.
+func (s *scene) reads(operation, file, members string) {
 	s.Helper()
 	given, err := handed.Open(file)
 	if err != nil {
@@ -137,7 +146,7 @@ func (s *scene) reads(operation, file string) {
 	}
 	res, err := s.app.Kernel.Call(s.Context(), plugin.Call{
 		Tenant: "local", Principal: plugin.Principal{Type: "user", ID: "local:owner", Scopes: []string{"*"}}, Origin: plugin.OriginCLI,
-		Operation: operation, Input: json.RawMessage(fmt.Sprintf(`{"artifacts":[{"artifact_id":%q}]}`, given.Handle)), Files: []plugin.File{given},
+		Operation: operation, Input: json.RawMessage(fmt.Sprintf(`{%s"artifacts":[{"artifact_id":%q}]}`, members, given.Handle)), Files: []plugin.File{given},
 	})
 	if err != nil || res.Status != plugin.Succeeded {
 		s.Fatalf("%s: %s, %v", operation, res.Status, err)

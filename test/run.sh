@@ -192,15 +192,16 @@ if (cd test/browser && go mod download >/dev/null 2>&1); then
 else
 	without "a sign-in with a browser" "what drives the browser could not be downloaded"
 fi
+tools=$(ls -d plugins/*/*/tool.py | cut -d / -f 2,3) # those of Event Mill
 part "bench compiles" sh -c 'cd bench && go vet ./...'
 if have python3; then
 	part "Python SDK" python3 -B -m unittest discover -q -s sdk/python/tests
 	part "pattern_extractor" python3 -B -m unittest discover -q -s plugins/log_analysis/pattern_extractor/tests
-	for tool in log_analysis/event_source_profiler log_analysis/threat_intel_ingester network_forensics/firewall_log_aggregator network_forensics/pcap_metadata_summary; do
+	for tool in $tools; do
 		part "${tool#*/}" env PYTHONPATH="sdk/python/eventmill:plugins/$tool" python3 -B -m unittest discover -q -s "plugins/$tool/tests"
 	done
 else
-	without "Python SDK, pattern_extractor, event_source_profiler, threat_intel_ingester, firewall_log_aggregator, pcap_metadata_summary" "python3 is not installed"
+	without "Python SDK, pattern_extractor, $(echo $tools | tr ' ' ',')" "python3 is not installed"
 fi
 if have node && have npm; then
 	if (node_ready); then

@@ -392,7 +392,7 @@ func (a *App) openHost() {
 			return setup.OtherPolicy(a.Now(), documents, a.Runner.Level(), a.own)
 		},
 		Deliver: a.Adapters.Deliver,
-		Kernel:  a.Kernel, Ledger: a.Ledger, Tail: a.tail, Approvals: a.Approvals, CatchUp: a.CatchUp, EndSession: a.endSession,
+		Kernel:  a.Kernel, Ledger: a.Ledger, Tail: a.tail, Approvals: a.Approvals, CatchUp: a.CatchUp, EndSession: a.root().served.Ends(a.Runner),
 		Site: a.root().Config.Tenant, Of: a.root().hostOf, Served: a.root().others.Served,
 		Elsewhere: a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
 	})

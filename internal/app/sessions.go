@@ -34,13 +34,3 @@ func (a *App) openSessions(ctx context.Context, scrubber *secret.Scrubber) (*ses
 	}
 	return session.New(o), nil
 }
-
-// endSession ends the processes that a session has in this host. Where it is forgotten, a
-// later one of its name has none before it.
-func (a *App) endSession(ctx context.Context, tenant, id string, forget bool) error {
-	a.Runner.EndSession(ctx, tenant, id, forget)
-	if !forget {
-		return nil
-	}
-	return a.root().served.Forget(tenant, id)
-}

@@ -51,7 +51,7 @@ func (a *App) openTenant(ctx context.Context, name string) (_ *App, err error) {
 			err = errors.Join(err, t.Close())
 		}
 	}()
-	if t.Config, t.ConfigPath, err = setup.TenantConfig(a.Home, name, a.Config); err != nil {
+	if t.Config, t.ConfigPath, err = setup.TenantConfig(a.Home, name, a.Now()); err != nil {
 		return nil, err
 	}
 	t.live.now.Store(&t.Config)

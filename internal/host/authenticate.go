@@ -14,12 +14,14 @@ import (
 
 // Bounds of authentication.
 const (
-	believed  = time.Second // for which a token that was checked is not read again
-	mostKnown = 4096        // tokens that are believed at a time
-	usePeriod = time.Minute // at which the last use of a token is kept
-	lookRate  = 200         // tokens from one address that are looked up a second, and
-	lookBurst = 1000        // so many at once
-	addresses = 10_000
+	believed   = time.Second // for which a token that was checked is not read again
+	mostKnown  = 4096        // tokens that are believed at a time
+	usePeriod  = time.Minute // at which the last use of a token is kept
+	lookRate   = 200         // tokens from one address that are looked up a second, and
+	lookBurst  = 1000        // so many at once
+	addresses  = 10_000
+	wrongRate  = 10  // secrets for one id that are wrong a second, and
+	wrongBurst = 100 // so many at once
 )
 
 // An Authenticator tells who presents a token. It is safe for concurrent use.
@@ -29,6 +31,7 @@ type Authenticator struct {
 
 	host  *Host
 	looks *ratelimit.Limiter[string] // by address
+	wrong *ratelimit.Limiter[string] // by the id that a token says, of one that there is or not
 
 	mu     sync.Mutex
 	known  map[string]knownToken // by hash
@@ -42,7 +45,7 @@ type knownToken struct {
 
 // Authenticator returns what authenticates callers of this host.
 func (h *Host) Authenticator() *Authenticator {
-	return &Authenticator{host: h, looks: ratelimit.New[string](lookRate, lookBurst, addresses), known: map[string]knownToken{}}
+	return &Authenticator{host: h, looks: ratelimit.New[string](lookRate, lookBurst, addresses), wrong: ratelimit.New[string](wrongRate, wrongBurst, addresses), known: map[string]knownToken{}}
 }
 
 // ErrToken is what every token that is not valid is refused with.
@@ -69,7 +72,8 @@ func (a *Authenticator) prove(ctx context.Context, text, hash, from string) (Cal
 
 // Token returns who presents a token from an address: one of this host, or of a provider.
 // One error stands for every reason why it is not valid: unauthenticated. An address from which too many come that were not
-// looked up just before gets rate_limited. A token that is revoked is refused a second later at the latest.
+// looked up just before gets rate_limited, and so does an id for which too many secrets come that are wrong, but at the address from
+// which its token was used last: who guesses keeps no one from working. A token that is revoked is refused a second later at the latest.
 func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, error) {
 	hash := hashToken(text)
 	if c, ok := a.believed(hash); ok {
@@ -137,9 +141,15 @@ func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c C
 	if !there {
 		row = &tokenRow{Hash: hashToken("none")}
 	}
-	same := subtle.ConstantTimeCompare([]byte(row.Hash), []byte(hash)) == 1
-	now := time.Now()
-	if !there || !same || !row.RevokedAt.IsZero() || !row.ExpiresAt.IsZero() && !now.Before(row.ExpiresAt) {
+	same, now, known := subtle.ConstantTimeCompare([]byte(row.Hash), []byte(hash)) == 1, time.Now(), row.UsedFrom == from
+	if !known && a.wrong.Left(id, now) < 1 {
+		return c, expires, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many wrong secrets come for this token", RetryAfter: time.Second}
+	}
+	if !there || !same {
+		a.wrong.Take(id, 1, now)
+		return c, expires, ErrToken
+	}
+	if !row.RevokedAt.IsZero() || !row.ExpiresAt.IsZero() && !now.Before(row.ExpiresAt) {
 		return c, expires, ErrToken
 	}
 	home, err := a.host.of(ctx, row.Tenant)
@@ -160,7 +170,7 @@ func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c C
 	}
 	if now.Sub(row.UsedAt) >= usePeriod {
 		at := now.UTC().Truncate(time.Microsecond)
-		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseToken(id, at, from) }) // it only says what happened: a store that takes no writes can be read
+		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseToken(row.Tenant, id, at, from) }) // it only says what happened: a store that takes no writes can be read
 	}
 	return Caller{Principal: who, Asker: askerOf(row), Token: id, Scopes: row.Scopes, Operations: row.Operations, hash: hash, home: home}, row.ExpiresAt, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -136,7 +137,7 @@ func (g *Guard) require(ctx context.Context, by plugin.Principal, u use, d plugi
 func (g *Guard) refuse(ctx context.Context, by plugin.Principal, u use, why *plugin.Error, d plugin.Decision) error {
 	ctx, cancel := context.WithTimeout(expectNothing(context.WithoutCancel(ctx)), recordTime)
 	defer cancel()
-	body := map[string]any{"action": u.action, "code": why.Code, "message": why.Message}
+	body := map[string]any{"action": u.action, "code": why.Code, "message": secret.Untold(why.Message)}
 	if d.Policy != "" {
 		body["policy"] = d.Policy
 	}
@@ -153,6 +154,7 @@ func (g *Guard) refuse(ctx context.Context, by plugin.Principal, u use, why *plu
 // refusedSubject returns a subject that no one has checked yet as an entry can
 // have it.
 func refusedSubject(text string) string {
+	text = secret.Untold(text)
 	if len(text) > maxRefusedSubject {
 		text = text[:maxRefusedSubject]
 	}

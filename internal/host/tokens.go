@@ -18,6 +18,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -350,10 +351,10 @@ func checkToken(row *tokenRow, life time.Duration) error {
 }
 
 // TokenPrefix begins every token of a host.
-const TokenPrefix = "mrt_"
+const TokenPrefix = secret.TokenPrefix
 
 // TokenPattern is what every token matches, for scanners of secrets.
-const TokenPattern = `mrt_[ush][0-9A-Za-z]{10}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}`
+const TokenPattern = secret.TokenPattern
 
 var tokenForm = regexp.MustCompile(`^` + TokenPattern + `$`)
 
@@ -367,7 +368,7 @@ func newSecret(row *tokenRow) string {
 	if len(row.Scopes) == 1 && row.Scopes[0] == ScopeDecide {
 		kind = "h"
 	}
-	text := "mrt_" + kind + row.ID + "_" + randomText(32)
+	text := TokenPrefix + kind + row.ID + "_" + randomText(32)
 	text += "_" + checksum(text)
 	row.Hash = hashToken(text)
 	return text

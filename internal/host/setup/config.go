@@ -25,6 +25,9 @@ func ReadConfig(home, named string) (config.Config, string, error) {
 	if named == "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
 		return config.Default(), path, nil
 	}
+	if named == "" && errors.Is(err, fs.ErrPermission) {
+		return config.Config{}, path, foreign(home)
+	}
 	if err != nil {
 		return config.Config{}, path, err
 	}

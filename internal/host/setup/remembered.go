@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -50,6 +51,20 @@ func (s *Remembered) Earlier(tenant, session string) bool {
 		s.log.Warn("that a session has a process could not be noted; the next host will not say that it is lost", "session", session, "cause", err.Error())
 	}
 	return earlier
+}
+
+// Ends returns what ends the processes that a session has in a runner. Where the session is
+// forgotten, a later one of its name has none before it.
+func (s *Remembered) Ends(r interface {
+	EndSession(ctx context.Context, tenant, session string, forget bool)
+}) func(ctx context.Context, tenant, session string, forget bool) error {
+	return func(ctx context.Context, tenant, session string, forget bool) error {
+		r.EndSession(ctx, tenant, session, forget)
+		if !forget {
+			return nil
+		}
+		return s.Forget(tenant, session)
+	}
 }
 
 // Forget takes away what is remembered of a session that is deleted.

@@ -41,7 +41,7 @@ func OpenStore(ctx context.Context, home string, d config.Database, lease time.D
 	if d == "" {
 		reserve := store.NewReserve(home, store.ReserveSize)
 		st, err := sqlite.Open(ctx, home, sqlite.Options{Reserve: reserve})
-		return st, reserve, err
+		return st, reserve, others(home, err)
 	}
 	st, err := postgres.Open(ctx, d.URL(), postgres.Options{Home: home, Lease: lease})
 	if err != nil {
@@ -63,7 +63,29 @@ func Reading(ctx context.Context, home string, d config.Database) (store.Store, 
 	if _, err := os.Stat(filepath.Join(home, sqlite.File)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no ledger in %s yet; --home or MORTISE_HOME names another data directory", home)
 	}
-	return sqlite.Open(ctx, home, sqlite.Options{ReadOnly: true})
+	st, err := sqlite.Open(ctx, home, sqlite.Options{ReadOnly: true})
+	return st, others(home, err)
+}
+
+// others says of a store that could not be opened whose it is, where this user may not read
+// its file.
+func others(home string, err error) error {
+	if err == nil {
+		return nil
+	}
+	file, denied := os.Open(filepath.Join(home, sqlite.File))
+	if denied == nil {
+		return errors.Join(err, file.Close())
+	}
+	if !errors.Is(denied, fs.ErrPermission) {
+		return err
+	}
+	return foreign(home)
+}
+
+// foreign says that a data directory is not this user's.
+func foreign(home string) error {
+	return plugin.Errorf(plugin.CodeUnavailable, "%s is the data directory of another user of this machine, and not open to this one: 'mortise login --server URL' asks the host that serves it, and --home or MORTISE_HOME names another", home)
 }
 
 // A MalformedError says that the file of a database is damaged.
@@ -144,6 +166,15 @@ func AboutDatabase(ctx context.Context, home string, d config.Database) (string,
 		return about, nil
 	}
 	return fmt.Sprintf("SQLite %s, %s, synchronous FULL", sqlite3.SQLITE_VERSION, filepath.Join(home, sqlite.File)), nil
+}
+
+// Wall says that a database keeps the rows of tenants apart by itself, and the error why it
+// does not. SQLite cannot: there is "" for it.
+func Wall(ctx context.Context, d config.Database) (string, error) {
+	if d == "" {
+		return "", nil
+	}
+	return postgres.Wall(ctx, d.URL())
 }
 
 // Writable returns nil if a write to the database reaches the disk: one that leaves

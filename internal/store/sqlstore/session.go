@@ -25,7 +25,7 @@ func (r *reader) Session(ctx context.Context, tenant, id string) (*store.Session
 // Sessions implements [store.Reader].
 func (r *reader) Sessions(ctx context.Context, f store.SessionFilter) ([]store.SessionRow, error) {
 	q := selectFrom(sessionColumns, "sessions")
-	q.equal("tenant", f.Tenant)
+	q.of(ctx, r, f.Tenant)
 	if f.Prefix != "" {
 		q.where("substr(id, 1, ?) = ?", len(f.Prefix), f.Prefix)
 	}

@@ -65,7 +65,7 @@ var alone = map[string]bool{"serve": true, "restore": true, "backup": true, "doc
 // asking are the commands that may ask the host that serves.
 var asking = []string{
 	"run", "calls", "approvals", "plans", "ledger", "sessions", "artifacts", "route",
-	"plugins", "plugin", "agents", "agent", "chat", "feeds", "kb", "reference", "policy", "identities", "users", "tokens", "secrets", "connect", "accounts", "models",
+	"plugins", "plugin", "agents", "agent", "chat", "feeds", "kb", "reference", "policy", "identities", "users", "tenants", "tokens", "secrets", "connect", "accounts", "models",
 	"adapters", "recovery",
 }
 
@@ -296,7 +296,7 @@ func TestStoriesAtAURL(t *testing.T) { stories(t, url) }
 // alone.
 var covering = []string{
 	"approvals", "artifact", "artifacts", "calls", "calls_settle", "dry_run", "exit_codes", "ids", "ids_plans", "input", "json", "key", "ledger", "plans",
-	"adapters", "agents", "agents_plugins", "approve", "chat", "feeds", "kb", "models", "policy_stored", "reference", "register", "rollback", "secrets", "tokens", "users",
+	"adapters", "agents", "agents_plugins", "approve", "chat", "feeds", "kb", "models", "policy_stored", "reference", "register", "rollback", "secrets", "tenants", "tokens", "users",
 	"progress", "route", "run_name", "run_path", "session_calls", "sessions", "set", "wait_key", "watch",
 }
 

@@ -108,9 +108,6 @@ func Reach(ctx context.Context, o Options) (Host, error) {
 // starting is how long a host that serves has to listen on its socket.
 const starting = 5 * time.Second
 
-// answers is how long any host has to say who the caller is.
-const answers = 10 * time.Second
-
 // reachServing connects with the host that serves a data directory; nil where none does.
 // One that serves and does not answer is an error: two hosts would share the work without
 // the other's knowledge of processes and sessions.
@@ -137,6 +134,8 @@ func reachServing(ctx context.Context, home string, o Options) (Host, error) {
 			return r, nil
 		case err == nil:
 			return r, r.configured(o.Config)
+		case errors.Is(err, errSilent):
+			return nil, plugin.Errorf(plugin.CodeUnavailable, "process %d serves %s and has not answered for %s: it hangs, or was stopped; --embedded goes without it, and 'kill -CONT %d' lets one that was stopped go on", pid, home, answering, pid)
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case !absent(err):
@@ -162,6 +161,12 @@ func (r *remote) configured(with string) error {
 	return Misuse{fmt.Errorf("%s has the configuration %s, and %s is named; --embedded uses that", r.where(), r.who.Config, with)}
 }
 
+// answering is how long a host may take to say who the caller is: what comes after may wait
+// for long, and this waits for nothing.
+const answering = 10 * time.Second
+
+var errSilent = errors.New("it has not answered")
+
 // absent reports whether nothing listens at a socket.
 func absent(err error) bool {
 	var dial *net.OpError
@@ -172,10 +177,13 @@ func absent(err error) bool {
 // the same: what it has not is its answer.
 func (r *remote) meet(ctx context.Context) error {
 	var me rest.Me
-	ctx, cancel := context.WithTimeoutCause(ctx, answers, plugin.Errorf(plugin.CodeUnavailable, "%s has not answered within %s", r.where(), answers))
+	asked, cancel := context.WithTimeoutCause(ctx, answering, errSilent)
 	defer cancel()
-	_, err := r.do(ctx, asking{method: http.MethodGet, path: "me", head: func(h http.Header) { r.background = h.Get(rest.BackgroundHeader) }}, &me)
+	_, err := r.do(asked, asking{method: http.MethodGet, path: "me", head: func(h http.Header) { r.background = h.Get(rest.BackgroundHeader) }}, &me)
 	if err != nil {
+		if ctx.Err() == nil && asked.Err() != nil {
+			return plugin.Errorf(plugin.CodeUnavailable, "%s takes connections and does not answer: %w", r.where(), errSilent)
+		}
 		if plugin.CodeOf(err) == plugin.CodeUnauthenticated && r.who.Manner == AtURL {
 			return plugin.Errorf(plugin.CodeUnauthenticated, "%s does not take the token: it was revoked, has expired, or is of another host; 'mortise login --server %s' keeps another", r.where(), r.base)
 		}
@@ -183,7 +191,7 @@ func (r *remote) meet(ctx context.Context) error {
 	}
 	r.who.Principal, r.who.Owner, r.who.Version, r.who.Operator, r.who.Config = me.Principal, me.Owner, me.Version, me.Operator, me.Config
 	if me.Version != host.Version && r.say != nil {
-		r.say("mortise: this is version %s, and %s is of version %s", host.Version, r.where(), me.Version)
+		r.say("mortise: this is version %s, and %s is of version %s: what one of them does not know is refused; use the same version of both", host.Version, r.where(), me.Version)
 	}
 	return nil
 }

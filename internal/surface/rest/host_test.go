@@ -119,6 +119,7 @@ var callers = map[string]host.Caller{
 	"mrt_ann":     {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"admin"}},
 	"mrt_ben":     {Principal: person("ben"), Asker: "api:ben", Scopes: []string{"admin"}},
 	"mrt_root":    {Principal: person("root"), Asker: "api:root", Scopes: []string{"admin"}},
+	"mrt_site":    {Principal: person("local:owner"), Asker: "api:local:owner", Scopes: []string{"admin"}},
 	"mrt_bob":     {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"approve"}},
 	"mrt_bobs":    {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"admin"}},
 	"mrt_narrow":  {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"approve"}, Operations: []string{"desk/upper"}},
@@ -242,9 +243,21 @@ func (b *bench) register(name, version, rest string) error {
 	return report.Registered[0].NotEnabled
 }
 
-// parrot is a model that says good day, whatever it is told.
+// parrot is a model that says good day, whatever it is told. Told wait:PATH it says so once
+// there is such a file; it leaves PATH.asked, and PATH.gone where it is not waited for.
 func parrot(t *testing.T) string {
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked, _ := io.ReadAll(r.Body)
+		if said := strings.Split(string(asked), "wait:"); len(said) > 1 { // the last one: the rest is what was said before
+			gate, _, _ := strings.Cut(said[len(said)-1], `"`)
+			_ = os.WriteFile(gate+".asked", nil, 0o600)
+			for _, err := os.Stat(gate); err != nil; _, err = os.Stat(gate) {
+				if host.Pause(r.Context(), 5*time.Millisecond); r.Context().Err() != nil {
+					_ = os.WriteFile(gate+".gone", nil, 0o600)
+					return
+				}
+			}
+		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		const chunk = `{"id":"1","object":"chat.completion.chunk","created":1,"model":"m-1","choices":[%s]%s}`
 		fmt.Fprintf(w, "data: "+chunk+"\n\n", `{"index":0,"delta":{"role":"assistant","content":"Good day."},"finish_reason":"stop"}`, "")

@@ -55,7 +55,7 @@ type Options struct {
 	Burst int                        // and so many at once: 200
 	Rates *ratelimit.Limiter[string] // what counts them, in the place of these two; see [Rates]
 
-	Share int // requests of one token that are answered at a time: 128, half of what a host answers
+	Share int // requests of one token that are answered at a time: 128, half of what a host answers; those of a tenant have half as many again, together
 
 	MaxInput int           // bytes of an input: 4 MiB, as the kernel has it
 	Room     int64         // bytes of bodies that are held at a time: 64 MiB
@@ -66,7 +66,7 @@ type Options struct {
 	MaxWait  time.Duration // the longest that a request may ask to wait: 1 min
 
 	Closing   context.Context // its end ends the streams; nil for never
-	Streams   int             // streams that are open at a time: 1024
+	Streams   int             // streams that are open at a time, half of them of one tenant: 1024
 	PerToken  int             // of one token: 16
 	Beat      time.Duration   // between two signs of life of a stream: 15 s
 	WriteTime time.Duration   // for what is sent on a stream to be taken: 10 s
@@ -79,8 +79,8 @@ type server struct {
 	mux  *verbs
 	doc  []byte // the OpenAPI document
 	held atomic.Int64
-	open streams
-	busy shares
+	open tally // streams
+	busy tally // other requests that are being answered
 }
 
 // New returns what answers requests under [Prefix]. It is safe for concurrent use.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/exchange"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 )
 
@@ -212,9 +213,9 @@ func TestMetricsAreBoundedAndGuarded(t *testing.T) {
 	b.is(b.ask("mrt_root", "POST", "/metrics", ""), 405, "invalid_input")
 	got := b.ask("mrt_root", "GET", "/metrics", "")
 	for _, want := range []string{
-		`mortise_calls_waiting{mortise_status="pending_approval"} 1`, `mortise_ledger_unwritten`, `mortise_approval_wait_duration_seconds_count{mortise_decision="approved"} 1`,
-		`mortise_calls_total{gen_ai_tool_name="desk/upper",outcome="succeeded"} 1`, `mortise_calls_total{gen_ai_tool_name="desk/fail",outcome="plugin_error"} 1`,
-		`mortise_calls_total{gen_ai_tool_name="unknown",outcome="not_found"} 200`, `http_route="none"`,
+		`mortise_calls_waiting{mortise_status="pending_approval",mortise_tenant="local"} 1`, `mortise_ledger_unwritten`, `mortise_approval_wait_duration_seconds_count{mortise_decision="approved",mortise_tenant="local"} 1`,
+		`mortise_calls_total{gen_ai_tool_name="desk/upper",mortise_tenant="local",outcome="succeeded"} 1`, `mortise_calls_total{gen_ai_tool_name="desk/fail",mortise_tenant="local",outcome="plugin_error"} 1`,
+		`mortise_calls_total{gen_ai_tool_name="unknown",mortise_tenant="local",outcome="not_found"} 200`, `http_route="none"`,
 	} {
 		if !strings.Contains(got.text, want) {
 			t.Errorf("there is no %s", want)
@@ -238,7 +239,7 @@ func TestMetricsAreOffByDefault(t *testing.T) {
 	}
 }
 
-// docs/telemetry.md shows the spans of a call and all metrics as they are.
+// docs/telemetry.md shows the spans of a call, all metrics and its exchanges as they are.
 func TestThePageOfTelemetryIsTrue(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../../docs/telemetry.md")
@@ -258,6 +259,20 @@ func TestThePageOfTelemetryIsTrue(t *testing.T) {
 		}
 		if name, _, _ := strings.Cut(rest, " "); name != "target_info" && !strings.Contains(page, "| `"+name+"` |") {
 			t.Errorf("the page has no %s", name)
+		}
+	}
+	all, err := exchange.Read("../../../docs/telemetry.md")
+	if err != nil || len(all) != 3 {
+		t.Fatalf("the page has %d exchanges, %v", len(all), err)
+	}
+	known := exchange.Values{"ANN": "mrt_ann", "OPS": "mrt_root"}
+	for _, e := range all {
+		for i := range e.Headers {
+			e.Headers[i] = strings.Replace(known.Fill(e.Headers[i]), outside, "b7ad6b7169203334", 1) // the tree below is of the first request
+		}
+		a := b.ask("", e.Method, e.Path, e.Body, e.Headers...)
+		if at := known.Differs(e, a.status, a.header.Values, a.text); at != "" {
+			t.Errorf("docs/telemetry.md:%d: %s: %s", e.Line, at, a)
 		}
 	}
 	if err := b.app.Telemetry.Close(); err != nil {

@@ -47,7 +47,8 @@ func TestMain(m *testing.M) {
 }
 
 const policies = `
-@id("gate") @approval("it is gated") permit (principal, action == Action::"execute", resource);
+@id("gate") @approval("it is gated") permit (principal, action == Action::"execute", resource) unless { resource == Operation::"desk/shout" };
+@id("shout") permit (principal, action == Action::"execute", resource == Operation::"desk/shout");
 @id("see") permit (principal, action == Action::"list", resource);
 @id("users") permit (principal == User::"ann", action == Action::"configure", resource == Plugin::"mortise.users");
 @id("owner") permit (principal == User::"local:owner", action == Action::"configure", resource);
@@ -58,6 +59,7 @@ const policies = `
 type bench struct {
 	*testing.T
 	app    *app.App
+	home   string // the data directory
 	url    string
 	link   string // of the first run
 	first  *accounttest.Server
@@ -72,26 +74,34 @@ func begin(t *testing.T) *bench {
 // beginWith begins with more lines of configuration under server.
 func beginWith(t *testing.T, more func(*bench) string) *bench {
 	t.Helper()
-	home, err := os.MkdirTemp("/tmp", "signin") // short enough for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	b := &bench{T: t, first: accounttest.New(t), second: accounttest.New(t)}
-	t.Setenv("SIGNIN_TEST_SECRET", accounttest.ClientSecret)
-	l, err := server.Listen(t.Context(), "127.0.0.1:0", false, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.url = "http://" + l.Addr().String()
-	b.write(filepath.Join(home, "mortise.yaml"), fmt.Sprintf(`sandbox: "off"
+	return beginAs(t, func(b *bench) string {
+		return fmt.Sprintf(`sandbox: "off"
 policy: {files: [gate.cedar], groups: {people: [ann, bob], operators: [], staff: []}}
 approvals: {by: ["local:owner", ann, bob, "service::ci"]}
 server:
   sign_in:
   - {name: one, issuer: %q, client_id: %s, client_secret_env: SIGNIN_TEST_SECRET, groups_claim: groups, groups: {ops: [operators], dev: [staff]}}
   - {name: two, issuer: %q, client_id: %s, client_secret_env: SIGNIN_TEST_SECRET}
-`, b.first.URL, accounttest.ClientID, b.second.URL, accounttest.ClientID)+more(b))
+`, b.first.URL, accounttest.ClientID, b.second.URL, accounttest.ClientID) + more(b)
+	})
+}
+
+// beginAs begins with a configuration.
+func beginAs(t *testing.T, config func(*bench) string) *bench {
+	t.Helper()
+	home, err := os.MkdirTemp("/tmp", "signin") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	b := &bench{T: t, home: home, first: accounttest.New(t), second: accounttest.New(t)}
+	t.Setenv("SIGNIN_TEST_SECRET", accounttest.ClientSecret)
+	l, err := server.Listen(t.Context(), "127.0.0.1:0", false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.url = "http://" + l.Addr().String()
+	b.write(filepath.Join(home, "mortise.yaml"), config(b))
 	b.write(filepath.Join(home, "gate.cedar"), policies)
 	a, err := app.Open(t.Context(), app.Options{Home: home})
 	if err != nil {
@@ -322,8 +332,9 @@ func (b *browser) approve(id string, headers ...string) string {
 	return a.at("code")
 }
 
-// overSocket makes a request of the owner's, on the socket of the data directory.
-func (b *bench) overSocket(method, path, body string) answer {
+// overSocket makes a request of the owner's, on the socket of the data directory. headers
+// are names and values in turn.
+func (b *bench) overSocket(method, path, body string, headers ...string) answer {
 	b.Helper()
 	socket, err := server.OwnerSocket(b.app.Home)
 	if err != nil {
@@ -339,6 +350,9 @@ func (b *bench) overSocket(method, path, body string) answer {
 	}
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(r)
 	if err != nil {

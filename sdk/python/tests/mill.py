@@ -85,6 +85,7 @@ class Mill(Peer):
         }
         self.requests: list[tuple[str, Any]] = []  # what was asked, but for session.open
         self.logs: list[dict[str, Any]] = []
+        self.told: list[dict[str, Any]] = []  # progress, and content
         self.registered: list[dict[str, Any]] = []
         self.reference: dict[str, Any] = {}
         self.model: Callable[[str, dict[str, Any]], Any] = lambda method, args: {"ok": True, "text": "an answer"}
@@ -120,6 +121,8 @@ class Mill(Peer):
                 return frame
             if frame.get("method") == "log":
                 self.logs.append(frame["params"])
+            elif frame.get("method") == "emit":
+                self.told.append(frame["params"])
             elif "method" in frame:
                 self.serve(frame)
 

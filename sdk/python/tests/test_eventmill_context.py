@@ -56,6 +56,19 @@ class Context(Served):
         for _ in range(2):
             self.assertEqual(mill.run("t")["data"], {"faults": ["FrozenInstanceError"] * 3, "before": [1, 0, 3]})
 
+    def test_progress_reaches_the_host(self) -> None:
+        source = tool(
+            """
+            def execute(self, payload, context):
+                getattr(context, "progress")("reading a.log", 5, 20, "bytes")
+                return ToolResult(ok=True, result=sorted(vars(context)))
+            """
+        )
+        mill = self.mill(tree(t=source))
+        members = mill.run("t")["data"]
+        self.assertEqual([told["data"] for told in mill.told], [{"message": "reading a.log", "done": 5, "total": 20, "unit": "bytes"}])
+        self.assertNotIn("progress", members)
+
     def test_outside_a_session_there_is_no_session_id(self) -> None:
         source = tool("def execute(self, payload, context): return ToolResult(ok=True, result=[context.session_id, context.selected_pillar])")
         self.assertEqual(self.mill(tree(t=source), session_id="", pillar="").run("t")["data"], ["", ""])

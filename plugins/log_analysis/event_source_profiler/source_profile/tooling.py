@@ -163,6 +163,13 @@ def register(context: Any, path: str, artifact_type: str, tool: str, metadata: D
     return {"artifact_id": ref.artifact_id, "artifact_type": artifact_type, "file_path": path}
 
 
+def tell(context: Any, message: str, done: int, total: int, unit: str = "bytes") -> None:
+    """Say how far the work is, to a host that listens: it gives its context a member progress."""
+    report = getattr(context, "progress", None)
+    if callable(report):
+        report(message, done, total, unit)
+
+
 def write_lines(path: str, lines: Iterable[Dict[str, Any]]) -> int:
     """Write one JSON object a line; how many there were."""
     count = 0

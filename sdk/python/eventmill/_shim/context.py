@@ -21,6 +21,12 @@ class ReadOnlyContext(ExecutionContext):
         """Whether the tool has looked for a model."""
         return "_asked" in self.__dict__
 
+    def progress(self, message: str | None = None, done: float | None = None, total: float | None = None, unit: str | None = None) -> None:
+        """Say how far the work is. The contract has no such member: a tool looks for it with getattr and does without."""
+        report = self.__dict__.get("_report")
+        if report is not None:
+            report(message, done, total, unit)
+
     def __getattribute__(self, name: str) -> Any:
         if name in ("llm_query", "llm_enabled"):
             self.__dict__["_asked"] = True

@@ -137,7 +137,7 @@ def _context(tool: Tool, ctx: Context, opened: dict[str, Any], files: Artifacts)
     if ctx.deadline_ms:
         limits.setdefault("timeout", ctx.deadline_ms / 1000)
     enabled = opened.get("llm_enabled") is True
-    return ReadOnlyContext(
+    context = ReadOnlyContext(
         session_id=str(opened.get("session_id") or ""),
         selected_pillar=str(opened.get("pillar") or ""),
         artifacts=list(files.refs),
@@ -149,6 +149,8 @@ def _context(tool: Tool, ctx: Context, opened: dict[str, Any], files: Artifacts)
         register_artifact=files.register_artifact,
         limits=limits,
     )
+    context.__dict__["_report"] = ctx.progress  # no field: tools compare and copy the contract's own
+    return context
 
 
 def _lend_reference_data(ctx: Context) -> None:

@@ -1,0 +1,1 @@
+"""The parts of context_enriched_analyzer: what is known beforehand, the rules, and what a log says of both."""

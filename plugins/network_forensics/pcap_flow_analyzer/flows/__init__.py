@@ -1,0 +1,1 @@
+"""The parts of pcap_flow_analyzer: the capture, its flows, what stands out among them."""
