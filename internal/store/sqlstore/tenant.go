@@ -139,7 +139,7 @@ func (d *division) Recover(context.Context, func(store.Tx, store.NodeRow) error)
 }
 
 // Watch implements [store.Store].
-func (d *division) Watch(fn func()) (stop func()) { return d.of.Watch(fn) }
+func (d *division) Watch(fn func()) (stop func(), all bool) { return d.of.Watch(fn) }
 
 // Node implements [store.Store].
 func (d *division) Node() string { return d.of.Node() }

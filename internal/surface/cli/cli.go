@@ -153,7 +153,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 			root.AddCommand(cmd)
 		}
 	}
-	root.AddCommand(c.keep(), exitHelp())
+	root.AddCommand(exitHelp())
 	root.SetHelpCommandGroupID(hostGroup)
 	root.SetCompletionCommandGroupID(hostGroup)
 	root.InitDefaultCompletionCmd()

@@ -60,7 +60,7 @@ type world struct {
 }
 
 // alone are the commands for which no host may serve, or which need none.
-var alone = map[string]bool{"serve": true, "restore": true, "backup": true, "doctor": true, "keep": true}
+var alone = map[string]bool{"serve": true, "restore": true, "backup": true, "doctor": true}
 
 // asking are the commands that may ask the host that serves.
 var asking = []string{
@@ -298,6 +298,15 @@ var covering = []string{
 	"approvals", "artifact", "artifacts", "calls", "calls_settle", "dry_run", "exit_codes", "ids", "ids_plans", "input", "json", "key", "ledger", "plans",
 	"adapters", "agents", "agents_plugins", "approve", "chat", "feeds", "kb", "models", "policy_stored", "reference", "register", "rollback", "secrets", "tenants", "tokens", "users",
 	"progress", "route", "run_name", "run_path", "session_calls", "sessions", "set", "wait_key", "watch",
+}
+
+// serving returns the host that serves a data directory for a story, 0 where none does.
+func serving(home string) int {
+	var is served
+	if raw, err := os.ReadFile(home + ".story"); err != nil || json.Unmarshal(raw, &is) != nil || !is.alive() {
+		return 0
+	}
+	return is.PID
 }
 
 // hosts ends the hosts of a story.

@@ -119,6 +119,18 @@ func Busy(w http.ResponseWriter) {
 	write(w, p)
 }
 
+// Refuse answers a request that does not get as far as the API.
+func Refuse(w http.ResponseWriter, code plugin.Code, detail string) {
+	write(w, refused(0, code, detail))
+}
+
+// BackgroundHeader names, in answers on the owner's socket, the identity of a background host.
+const BackgroundHeader = "Mortise-Background"
+
+// EndPath is where the owner's socket of a background host is told to end. No listener of the
+// network has it.
+const EndPath = "/owner/end"
+
 // A request is one request while it is answered.
 type request struct {
 	*http.Request
