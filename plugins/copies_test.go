@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/mortise-dev/mortise/plugins"
@@ -66,6 +67,21 @@ func TestFurtherCopiesAreOneText(t *testing.T) {
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s differs from %s: change one and copy it", copied, first)
 		}
+	}
+}
+
+// TestTheTwelveToolsShip holds the list of what ships against the tools that the
+// contract of Event Mill places in its tree.
+func TestTheTwelveToolsShip(t *testing.T) {
+	t.Parallel()
+	want := []string{
+		"log_analysis/context_enriched_analyzer", "log_analysis/event_source_profiler", "log_analysis/image_analyzer", "log_analysis/pattern_extractor",
+		"log_analysis/threat_intel_ingester", "network_forensics/firewall_log_aggregator", "network_forensics/pcap_flow_analyzer",
+		"network_forensics/pcap_ip_search", "network_forensics/pcap_metadata_summary", "threat_modeling/attack_path_generator",
+		"threat_modeling/attack_path_renderer", "threat_modeling/threat_model_builder",
+	}
+	if !slices.Equal(plugins.Dirs, want) {
+		t.Errorf("%q ship, want %q", plugins.Dirs, want)
 	}
 }
 

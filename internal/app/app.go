@@ -30,6 +30,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/recovery"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/host/tenants"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
@@ -75,10 +76,6 @@ type Options struct {
 
 	// Scrubber takes secrets out of what the host says; its own where it is nil.
 	Scrubber *secret.Scrubber
-
-	// Earlier reports whether another host served a session before, whose
-	// processes are gone. It may be nil.
-	Earlier func(tenant, session string) bool
 }
 
 // notice is where Notice goes.
@@ -130,6 +127,7 @@ type App struct {
 	live      live
 	quotas    *quota.Quotas
 	guard     *host.Guard
+	served    *setup.Remembered // which sessions had processes; of the site's own
 	approvers *host.Approvers
 	recovery  *recovery.Recovery
 

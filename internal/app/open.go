@@ -26,7 +26,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/recovery"
-	"github.com/mortise-dev/mortise/internal/host/sessionhost"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
@@ -85,7 +84,7 @@ func (a *App) openNouns(ctx context.Context, o Options) error {
 	broker, fill := a.openBroker(o)
 	people := a.openKernel(broker, fill)
 	a.openAgency(people)
-	a.openHost(o)
+	a.openHost()
 	return nil
 }
 
@@ -100,7 +99,7 @@ func (a *App) configure(o Options) (err error) {
 	a.live.options = o
 	a.live.now.Store(&a.Config)
 	a.live.level.Set(setup.LogLevel(a.Config.Log.Level))
-	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge), OwnApproval: a.Config.Approvals.Self}
+	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge), OwnApproval: a.Config.Approvals.Self, MostSecrets: a.Config.Limits.PrincipalSecrets, MostTokens: a.Config.Limits.PrincipalTokens}
 	as := o.As
 	if o.Tenant != "" && o.Tenant != a.Config.Tenant {
 		as = "" // a name of the tenant's; who acts for the site is its owner
@@ -229,6 +228,7 @@ func (a *App) openRuntime(o Options) error {
 		Home: a.Home, Hide: a.hide[1:],
 		Caged: func() bool { return a.Sandbox.Report().Level != sandbox.None }})
 
+	a.served = setup.OpenRemembered(a.dir("run", "served"), a.log)
 	p := a.Config.Processes
 	a.Runner = process.New(process.Options{
 		Host:     protocol.Peer{Name: "mortise", Version: version.Host},
@@ -248,7 +248,7 @@ func (a *App) openRuntime(o Options) error {
 			}
 			return bridge.Artifacts{Of: t.Sessions}.View(ctx, tenant, id)
 		},
-		Earlier: o.Earlier,
+		Earlier: a.served.Earlier,
 
 		FrameBytes: a.Config.Limits.FrameBytes,
 		Handshake:  time.Duration(p.Handshake), CancelGrace: time.Duration(p.CancelGrace),
@@ -379,7 +379,7 @@ func (a *App) openAgency(people *notify.Notifier) {
 }
 
 // openHost opens the API of surfaces.
-func (a *App) openHost(o Options) {
+func (a *App) openHost() {
 	a.Host = host.New(host.Parts{
 		Guard: a.guard, Approvers: a.approvers, Home: a.Home, Quotas: a.quotas,
 		Registry: a.Registry, Plans: a.Plans, Agents: a.Agents, Schedules: a.Schedules, Sessions: a.Sessions, Knowledge: a.Knowledge,
@@ -392,9 +392,8 @@ func (a *App) openHost(o Options) {
 			return setup.OtherPolicy(a.Now(), documents, a.Runner.Level(), a.own)
 		},
 		Deliver: a.Adapters.Deliver,
-		Kernel:  a.Kernel, Ledger: a.Ledger, Tail: a.tail, Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
-		SessionHosts: sessionhost.Launch{Home: a.Home, Tenant: a.Config.Tenant, Divided: a.site != nil, Config: a.root().ConfigPath, Named: o.Config != "", Database: o.Database},
-		Site:         a.root().Config.Tenant, Of: a.root().hostOf, Served: a.root().others.Served,
+		Kernel:  a.Kernel, Ledger: a.Ledger, Tail: a.tail, Approvals: a.Approvals, CatchUp: a.CatchUp, EndSession: a.root().served.Ends(a.Runner),
+		Site: a.root().Config.Tenant, Of: a.root().hostOf, Served: a.root().others.Served,
 		Elsewhere: a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
 	})
 }

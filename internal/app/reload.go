@@ -46,9 +46,14 @@ func (a *App) Reload(prepare func(next config.Config) (put func(), err error)) (
 	if read.Database, err = setup.ChooseDatabase(l.options.Database, read.Database); err != nil {
 		return refuse(err)
 	}
-	was := a.Now()
-	next := reload.Merge(was, read)
-	policies, err := setup.OpenPolicy(next, a.ConfigPath, a.Runner.Level(), a.own)
+	parts := []reload.Part{a.part()}
+	for _, t := range a.others.Now() {
+		parts = append(parts, t.part())
+	}
+	next, done, take, err := reload.Prepare(read, parts, func(name string, site config.Config) (config.Config, error) {
+		c, _, err := setup.TenantConfig(a.Home, name, site)
+		return c, err
+	})
 	if err != nil {
 		return refuse(err)
 	}
@@ -56,18 +61,26 @@ func (a *App) Reload(prepare func(next config.Config) (put func(), err error)) (
 	if err != nil {
 		return refuse(err)
 	}
-	if done, err = reload.Reported(was, next, read); err != nil {
-		return refuse(err)
-	}
-	a.guard.Adopt(host.Names(next), time.Duration(next.Server.SignInAge))
-	a.Policy.Adopt(policies)
-	a.Kernel.Limit(next.Limits.InputBytes, next.Limits.OutputBytes)
-	if a.Models != nil {
-		a.Models.Adopt(a.dispatcher(next.Models, a.log))
-	}
+	take()
 	l.level.Set(setup.LogLevel(next.Log.Level))
-	l.now.Store(&next)
 	put()
-	a.log.Warn("the configuration was read again", "changed", done.Changed, "needs_a_restart", done.Restart, "policy", policies.Version())
+	a.log.Warn("the configuration was read again", "changed", done.Changed, "needs_a_restart", done.Restart, "policy", a.Policy.Version())
 	return done, nil
+}
+
+// part is what a tenant takes up of a configuration that was read again.
+func (a *App) part() reload.Part {
+	return reload.Part{Name: a.Config.Tenant, Was: a.Now(), Make: func(next config.Config) (func(), error) {
+		policies, err := setup.OpenPolicy(next, a.ConfigPath, a.Runner.Level(), a.own)
+		return func() {
+			a.guard.Adopt(host.Names(next), time.Duration(next.Server.SignInAge))
+			a.Policy.Adopt(policies)
+			a.Kernel.Limit(next.Limits.InputBytes, next.Limits.OutputBytes)
+			a.quotas.Adopt(setup.QuotaRules(next.Quotas))
+			if a.Models != nil {
+				a.Models.Adopt(a.dispatcher(next.Models, a.log))
+			}
+			a.live.now.Store(&next)
+		}, err
+	}}
 }

@@ -8,7 +8,7 @@ import (
 
 // openSchedules makes the engine of the host's feeds, once there is a kernel.
 func (a *App) openSchedules() *schedule.Engine {
-	return schedule.New(schedule.Options{Store: a.own, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.guard.RightsNow, Refused: a.runRefused, Stopped: a.feedStopped, Asker: host.OSUser(), Log: a.log})
+	return schedule.New(schedule.Options{Store: a.own, Most: a.Config.Limits.PrincipalFeeds, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.guard.RightsNow, Refused: a.runRefused, Stopped: a.feedStopped, Asker: host.OSUser(), Log: a.log})
 }
 
 // runRefused records a run of a feed that was refused before the kernel was asked.

@@ -22,7 +22,9 @@ func (a *App) openTelemetry(ctx context.Context, stays bool) (err error) {
 	}
 	a.Telemetry, err = telemetry.Open(ctx, telemetry.Options{
 		Traces: conf.Traces, Sample: conf.Sample, Metrics: conf.Metrics, Service: "mortise", Version: version.Host, Log: a.log,
-		Waiting: a.guard.Waiting, Unwritten: func() int { return a.Ledger.Unwritten() },
+		Site: a.Config.Tenant, Waiting: func(ctx context.Context) (map[string]map[string]int, error) {
+			return a.guard.Waiting(ctx, a.others.Served)
+		}, Unwritten: func() int { return a.Ledger.Unwritten() },
 	})
 	if err != nil {
 		return &setup.Error{Err: err}
@@ -38,6 +40,6 @@ func (a *App) watched() {
 	}
 	a.Kernel.Watch = a.Telemetry.Call
 	a.Approvals.Closed = func(ctx context.Context, row *approval.Row) {
-		a.Telemetry.ApprovalDecided(ctx, string(row.State), time.Since(row.CreatedAt))
+		a.Telemetry.ApprovalDecided(ctx, row.Tenant, string(row.State), time.Since(row.CreatedAt))
 	}
 }

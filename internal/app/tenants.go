@@ -51,13 +51,13 @@ func (a *App) openTenant(ctx context.Context, name string) (_ *App, err error) {
 			err = errors.Join(err, t.Close())
 		}
 	}()
-	if t.Config, t.ConfigPath, err = setup.TenantConfig(a.Home, name, a.Config); err != nil {
+	if t.Config, t.ConfigPath, err = setup.TenantConfig(a.Home, name, a.Now()); err != nil {
 		return nil, err
 	}
 	t.live.now.Store(&t.Config)
 	t.own = a.guarded(a.divide(name))
 	t.Store = t.own
-	t.guard = &host.Guard{Tenant: name, Owner: t.Config.Principal, Names: host.Names(t.Config), SignInAge: time.Duration(t.Config.Server.SignInAge), Store: t.own, Divided: true}
+	t.guard = &host.Guard{Tenant: name, Owner: t.Config.Principal, Names: host.Names(t.Config), SignInAge: time.Duration(t.Config.Server.SignInAge), Store: t.own, Divided: true, MostSecrets: t.Config.Limits.PrincipalSecrets, MostTokens: t.Config.Limits.PrincipalTokens}
 	if t.Principal, err = t.guard.Member(t.Config.Principal); err != nil {
 		return nil, err
 	}

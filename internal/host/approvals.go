@@ -147,17 +147,31 @@ func (a Approvals) covered(ctx context.Context, row *ApprovalRow) error {
 	if a.caller == nil {
 		return nil
 	}
-	name, ref := "", "plan "+row.SubjectID
-	if row.SubjectKind == SubjectCall {
-		call, err := a.g.Store.Call(ctx, row.Tenant, row.SubjectID)
-		if err != nil {
-			return err
-		}
-		if call != nil {
-			name, ref = call.Operation, call.Operation
-		}
+	name, ref, err := a.lets(ctx, row)
+	if err != nil {
+		return err
 	}
 	return a.g.covered(ctx, a.caller, ScopeApprove, "approve", ref, name)
+}
+
+// lets returns the name of the operation that an approval lets run, "" for a plan, and what
+// messages call it.
+func (a Approvals) lets(ctx context.Context, row *ApprovalRow) (name, ref string, err error) {
+	if row.SubjectKind == SubjectCall {
+		call, err := a.g.Store.Call(ctx, row.Tenant, row.SubjectID)
+		if err != nil || call != nil {
+			return operationOf(call), operationOf(call), err
+		}
+	}
+	return "", "plan " + row.SubjectID, nil
+}
+
+// operationOf returns the operation of a call, "" of none.
+func operationOf(call *CallRow) string {
+	if call == nil {
+		return ""
+	}
+	return call.Operation
 }
 
 // tokenBytes is how many bytes approvers are sent as a token.

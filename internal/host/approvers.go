@@ -142,6 +142,22 @@ func (a *Approvers) callShown(ctx context.Context, tenant, id string) (*CallRow,
 	return &w.Row, call, err
 }
 
+// inputShown returns the input of a call as a person is shown it; nil where it is kept no more.
+func (a *Approvers) inputShown(ctx context.Context, row *CallRow) (json.RawMessage, error) {
+	asked, err := a.callAsked(ctx, row.Tenant, row.ID)
+	if err != nil || asked == nil || asked.Input == nil {
+		return nil, err
+	}
+	t, err := a.Registry.Resolve(ctx, asked.Operation)
+	switch {
+	case plugin.CodeOf(err) == plugin.CodeInternal:
+		return nil, err
+	case err != nil: // it is gone or switched off: what was given is shown as it was given
+		return asked.Input, nil
+	}
+	return a.Shown(ctx, t, asked)
+}
+
 // stepsShown returns the steps of a plan likewise.
 func (a *Approvers) stepsShown(ctx context.Context, row *ApprovalRow) ([]stepRow, error) {
 	p, err := a.Store.PlanToRun(ctx, row.Tenant, row.SubjectID)

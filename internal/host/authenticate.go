@@ -170,7 +170,7 @@ func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c C
 	}
 	if now.Sub(row.UsedAt) >= usePeriod {
 		at := now.UTC().Truncate(time.Microsecond)
-		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseToken(id, at, from) }) // it only says what happened: a store that takes no writes can be read
+		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseToken(row.Tenant, id, at, from) }) // it only says what happened: a store that takes no writes can be read
 	}
 	return Caller{Principal: who, Asker: askerOf(row), Token: id, Scopes: row.Scopes, Operations: row.Operations, hash: hash, home: home}, row.ExpiresAt, nil
 }

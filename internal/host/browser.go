@@ -288,7 +288,7 @@ func (s SignIns) Caller(ctx context.Context, secret, from string) (Caller, error
 	}
 	if now := time.Now(); now.Sub(row.UsedAt) >= usePeriod {
 		at := now.UTC().Truncate(time.Microsecond)
-		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseBrowserSession(row.ID, at, from) }) // it only says what happened
+		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseBrowserSession(row.Tenant, row.ID, at, from) }) // it only says what happened
 	}
 	who.Groups = row.Groups
 	asker := askerIn(row, user)

@@ -50,6 +50,19 @@ func (c Calls) Show(ctx context.Context, given string) (s CallShown, err error) 
 	return s, err
 }
 
+// Input returns what a call was made with, as a person is shown it: to who may see the call.
+// It is nil where that is kept no more.
+func (c Calls) Input(ctx context.Context, id string) (json.RawMessage, error) {
+	row, err := c.Get(ctx, id, "see")
+	if err == nil && row == nil {
+		err = MissingCall(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.approvers.inputShown(ctx, row)
+}
+
 // statesOf are the states that callers see as one.
 var statesOf = map[plugin.Status][]CallState{
 	plugin.PendingApproval: {CallPending},

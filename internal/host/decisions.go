@@ -133,7 +133,12 @@ func (d Decisions) Get(ctx context.Context, id string, limit time.Duration) (Too
 		return ToolDecision{}, err
 	}
 	until := time.Now().Add(limit)
-	for pause := pollFirst; ; pause = min(2*pause, pollLast) {
+	n, err := d.calls.host.news(ctx, id)
+	if err != nil {
+		return ToolDecision{}, err
+	}
+	defer n.close()
+	for {
 		if row.State == CallQueued && !row.WakeAt.After(time.Now()) { // it was approved
 			if err := d.calls.host.parts.Kernel.Advance(ctx, row.Tenant, row.ID); plugin.CodeOf(err) == plugin.CodeInternal {
 				return ToolDecision{}, err
@@ -151,7 +156,7 @@ func (d Decisions) Get(ctx context.Context, id string, limit time.Duration) (Too
 		if !waits || ctx.Err() != nil || !time.Now().Before(until) {
 			return d.standing(context.WithoutCancel(ctx), row)
 		}
-		Pause(ctx, min(pause, time.Until(until)))
+		n.wait(ctx, min(untilDue(row), time.Until(until)))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
-	"github.com/mortise-dev/mortise/internal/core/tail"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -20,15 +19,11 @@ func (c Calls) Follow(ctx context.Context, id string, show func(*plugin.Entry)) 
 	} else if row == nil {
 		return false, MissingCall(id)
 	}
-	pause := func() { Pause(ctx, pollLast) }
-	if t := c.host.parts.Tail; t != nil {
-		r, _, err := t.Open(ctx, nil)
-		if err != nil {
-			return false, err
-		}
-		defer r.Close()
-		pause = func() { untilNews(ctx, r, id) }
+	n, err := c.host.news(ctx, id)
+	if err != nil {
+		return false, err
 	}
+	defer n.close()
 	shown := map[[2]int64]bool{}
 	for {
 		// The state first: an end that is seen has its entry written.
@@ -55,31 +50,9 @@ func (c Calls) Follow(ctx context.Context, id string, show func(*plugin.Entry)) 
 		if now.State == CallPending && !now.WakeAt.After(time.Now()) {
 			return false, plugin.Errorf(plugin.CodeApprovalExpired, "no approver answered by %s; the next host that runs here records that", now.WakeAt.Format(time.RFC3339))
 		}
-		pause()
+		n.wait(ctx, lookAgain)
 		if err := ctx.Err(); err != nil {
 			return false, Unfinished{err}
-		}
-	}
-}
-
-// lookAgain is how long news of a call is waited for before its row is read again.
-const lookAgain = time.Second
-
-// untilNews returns when an entry about a subject was written, or a second later.
-func untilNews(ctx context.Context, r *tail.Reader, subject string) {
-	wait, cancel := context.WithTimeout(ctx, lookAgain)
-	defer cancel()
-	for {
-		e, err := r.Next(ctx, wait)
-		if err != nil {
-			if wait.Err() == nil { // the ledger cannot be read
-				Pause(ctx, pollLast)
-			}
-			return
-		}
-		found := e.Subject == subject
-		if r.Done(); found {
-			return
 		}
 	}
 }

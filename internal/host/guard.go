@@ -36,6 +36,8 @@ const (
 // A Guard stands before what a host offers of its own: it asks policy whether a
 // principal may use it, and what it refuses leaves an entry.
 type Guard struct {
+	MostSecrets, MostTokens int // of one principal; any number where it is 0
+
 	Tenant string
 	Owner  string         // the principal that the configuration acts for
 	Names  []string       // of all principals that the configuration knows; see [Guard.Adopt]

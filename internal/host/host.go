@@ -17,7 +17,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/quota"
 	"github.com/mortise-dev/mortise/internal/core/tail"
 	"github.com/mortise-dev/mortise/internal/host/config"
-	"github.com/mortise-dev/mortise/internal/host/sessionhost"
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/llm"
@@ -47,24 +46,23 @@ type Parts struct {
 	Vault      *secret.Vault
 	Models     *llm.Dispatcher // nil where none is configured
 
-	Kernel       Kernel
-	Ledger       *ledger.Ledger
-	Tail         *tail.Tail
-	Approvals    *approval.Service
-	Quotas       *quota.Quotas
-	SessionHosts sessionhost.Launch
+	Kernel    Kernel
+	Ledger    *ledger.Ledger
+	Tail      *tail.Tail
+	Approvals *approval.Service
+	Quotas    *quota.Quotas
 
 	ModelConfig func() config.Models // as it is now
 
-	ModelTools bool                                                           // the router offers what asks for a model
-	Policies   func(from Reader) (*policy.Engine, error)                      // the engine of what a store would then have
-	Others     func(documents []PolicyDocument) (*policy.Engine, error)       // and of documents in the place of the configured files
-	Elsewhere  func() bool                                                    // whether the host that serves may be another process
-	Deliver    func(ctx context.Context, d Delivery) (*Plan, error)           // an event for an adapter
-	Wake       func(ctx context.Context, kind, tenant, id string)             // something that can go on
-	CatchUp    func(ctx context.Context) error                                // takes up what other processes changed
-	Tell       func()                                                         // says behind which walls plugins run that another process starts
-	Offer      func(ctx context.Context, ask agent.Ask) ([]agent.Tool, error) // what an agent's model may use
+	ModelTools bool                                                            // the router offers what asks for a model
+	Policies   func(from Reader) (*policy.Engine, error)                       // the engine of what a store would then have
+	Others     func(documents []PolicyDocument) (*policy.Engine, error)        // and of documents in the place of the configured files
+	Elsewhere  func() bool                                                     // whether the host that serves may be another process
+	Deliver    func(ctx context.Context, d Delivery) (*Plan, error)            // an event for an adapter
+	Wake       func(ctx context.Context, kind, tenant, id string)              // something that can go on
+	CatchUp    func(ctx context.Context) error                                 // takes up what other processes changed
+	EndSession func(ctx context.Context, tenant, id string, forget bool) error // ends the processes of a session, and forgets that it had some
+	Offer      func(ctx context.Context, ask agent.Ask) ([]agent.Tool, error)  // what an agent's model may use
 
 	Site string // the name of the site's own tenant
 
@@ -130,7 +128,7 @@ func (h *Host) served(ctx context.Context) ([]string, error) {
 // Sessions, Calls, Approvals and Plans.
 func Reading(st Store, tenant string) API {
 	g := &Guard{Tenant: tenant, Store: st}
-	h := &Host{admin: true, parts: Parts{Guard: g, Sessions: session.New(session.Options{Store: st}), Plans: plan.New(plan.Options{Store: st})}}
+	h := &Host{admin: true, parts: Parts{Guard: g, Tail: tail.New(st, tail.Options{}), Sessions: session.New(session.Options{Store: st}), Plans: plan.New(plan.Options{Store: st})}}
 	return h.As(plugin.Principal{})
 }
 
@@ -193,7 +191,7 @@ func (a API) Sessions() Sessions {
 	if !a.host.admin {
 		engine = engine.As(principal.Name(a.by))
 	}
-	return Sessions{a.kept(), a.conversing(), engine, a.host.parts.SessionHosts, a.caller}
+	return Sessions{a.kept(), a.conversing(), engine, a.host.parts.EndSession, a.caller}
 }
 
 // Calls returns the calls.

@@ -40,7 +40,7 @@ type Invocation struct {
 	Given     []Attachment // files and artifacts that the input is to name
 
 	Session string // the id of the session that it belongs to
-	Joins   bool   // the session was there before, and may have a process
+	Joins   bool   // the session was there before, and may have a process that remembers
 
 	Origin plugin.Origin
 
@@ -49,6 +49,7 @@ type Invocation struct {
 	Timeout  time.Duration
 	Labels   []string
 	NoWait   bool
+	Stays    bool // it goes on without who made it, once it is on record
 	NoWake   bool // with NoWait: it is waited for at once with [Calls.Wait], which resumes it
 	Patience time.Duration
 	Dry      string // DryAll or DryReads makes it a dry run
@@ -102,9 +103,13 @@ func (p Plugins) Operation(ctx context.Context, ref string, input json.RawMessag
 	return full, t
 }
 
-// Invoke makes a call, and returns how it stands: its result, or what it waits for. A
-// call of a session whose process another program may hold is made there, where it comes
-// from the command line; one that comes otherwise, and not over the owner's socket, says NoWait, and is resumed there.
+// Remembers reports whether an operation keeps something in memory for the session of its
+// call: a host that ends with the command that opened it would lose it.
+func Remembers(t *plugin.Target) bool {
+	return t != nil && t.Manifest.Isolation == plugin.IsolationSession
+}
+
+// Invoke makes a call, and returns how it stands: its result, or what it waits for.
 func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err error) {
 	if in.Target == nil {
 		in.Operation, in.Target = a.Plugins().Operation(ctx, in.Operation, in.Input)
@@ -123,7 +128,7 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 	call := plugin.Call{
 		ID: in.ID, Tenant: a.Tenant(), Principal: a.by, By: a.onBehalf(), Asker: a.asker(), Origin: in.Origin, Session: in.Session, Operation: in.Operation,
 		Input: input, Overlay: overlay, Files: files, Key: in.Key, Fresh: in.Fresh, Timeout: in.Timeout,
-		Labels: plugin.Labels(nil, in.Labels), NoWait: in.NoWait, NoWake: in.NoWake, Patience: in.Patience,
+		Labels: plugin.Labels(nil, in.Labels), NoWait: in.NoWait, NoWake: in.NoWake, Stays: in.Stays, Patience: in.Patience,
 	}
 	if in.Dry != "" {
 		call.Dry = &plugin.DryRecorder{Reads: in.Dry == DryReads}
@@ -131,13 +136,7 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 	if in.Begins != nil {
 		call.Observe = in.Begins(debug)
 	}
-	ofOwner := in.Origin == plugin.OriginCLI || a.caller != nil && a.caller.Owns && !in.NoWait
-	if call.Dry == nil && in.Joins && ofOwner && remembers(in.Target) { // it knows names alone, whose scopes are all there are
-		res, err = a.host.callInSession(ctx, in.Target, call)
-	} else {
-		res, err = a.host.parts.Kernel.Call(ctx, call)
-	}
-	if err != nil || res.Status.Ended() {
+	if res, err = a.host.parts.Kernel.Call(ctx, call); err != nil || res.Status.Ended() {
 		return res, err
 	}
 	return a.Calls().current(context.WithoutCancel(ctx), res) // an interrupted caller still hears how to continue

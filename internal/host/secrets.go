@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -55,10 +56,23 @@ func (s Secrets) Set(ctx context.Context, p SecretPlace, value string) (secret.I
 	if err != nil {
 		return secret.Info{}, err
 	}
-	if err := s.vault.Put(ctx, name, value, s.evidence()); err != nil {
+	if err := s.vault.Ready(ctx); err != nil {
 		return secret.Info{}, err
 	}
-	return infoOf(name), nil
+	return infoOf(name), s.g.Store.Write(ctx, func(tx Tx) error {
+		if most := s.g.MostSecrets; most > 0 {
+			had, err := tx.Secret(ctx, name)
+			if err == nil && had == nil {
+				var n int
+				n, err = tx.Owned(ctx, ownedSecrets, name.Tenant, most, name.Scope, name.Subject)
+				err = errors.Join(err, ownedSecrets.Most(n, most, "limits.principal_secrets"))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return s.vault.PutIn(ctx, tx, name, secret.Value{Text: value}, s.evidence())
+	})
 }
 
 // infoOf is what may be said of a secret.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/host/sessionhost"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -17,7 +16,7 @@ type Sessions struct {
 	kept
 	ends   conversing
 	engine *session.Sessions
-	hosts  sessionhost.Launch
+	end    func(ctx context.Context, tenant, id string, forget bool) error
 	caller *Caller
 }
 
@@ -130,11 +129,11 @@ func (m Sessions) Resume(ctx context.Context, id string) (session.Session, error
 }
 
 // Close lets nothing more be added to a session, and ends the conversation
-// that it is and the process that holds it.
+// that it is and the processes that it has here.
 func (m Sessions) Close(ctx context.Context, id string) (session.Session, error) {
 	s, err := m.change(ctx, id, "close", func(id string) error { return m.ends.close(ctx, id) })
 	if err == nil {
-		err = sessionhost.End(ctx, m.hosts.Place(s.ID))
+		err = m.end(ctx, m.g.Tenant, s.ID, false)
 	}
 	return s, err
 }
@@ -150,12 +149,12 @@ func (m Sessions) change(ctx context.Context, id, action string, do func(id stri
 	return m.engine.Get(ctx, m.g.Tenant, s.ID)
 }
 
-// Delete ends the process that holds a session, deletes the session with its artifacts,
+// Delete ends the processes that a session has here, deletes the session with its artifacts,
 // and returns what it was.
 func (m Sessions) Delete(ctx context.Context, id string) (session.Session, error) {
 	s, err := m.get(ctx, id, "delete")
 	if err == nil {
-		err = sessionhost.Forget(ctx, m.hosts.Place(s.ID))
+		err = m.end(ctx, m.g.Tenant, s.ID, true)
 	}
 	if err != nil {
 		return s, err

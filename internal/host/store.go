@@ -37,6 +37,8 @@ type (
 )
 
 const (
+	ownedSecrets = store.OwnedSecrets
+	ownedTokens  = store.Kind("tokens in force")
 	agentRunning = store.AgentRunning
 	agentStopped = store.AgentStopped
 	tickCalled   = store.TickCalled

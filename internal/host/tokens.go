@@ -141,6 +141,8 @@ func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 		}
 		if all, err := tx.Tokens(ctx, row.Tenant); err != nil || len(all) >= maxTokens {
 			return orElse(err, plugin.Errorf(plugin.CodeLimitExceeded, "there are %d tokens, which is the most that are kept", maxTokens))
+		} else if err := t.g.mostTokens(all, &row); err != nil {
+			return err
 		}
 		if err := tx.PutToken(row); err != nil {
 			return err
@@ -148,6 +150,17 @@ func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 		return t.g.Note(tx, t.by, plugin.EntryTokenCreated, row.ID, tokenEvidence(&row))
 	})
 	return tokenOf(&row), secret, err
+}
+
+// mostTokens refuses a principal more tokens in force than they may have.
+func (g *Guard) mostTokens(all []tokenRow, row *tokenRow) error {
+	n := 0
+	for i := range all {
+		if of := &all[i]; of.PrincipalType == row.PrincipalType && of.PrincipalID == row.PrincipalID && of.RevokedAt.IsZero() && (of.ExpiresAt.IsZero() || row.CreatedAt.Before(of.ExpiresAt)) {
+			n++
+		}
+	}
+	return ownedTokens.Most(n, g.MostTokens, "limits.principal_tokens")
 }
 
 // within refuses a token that has scopes or operations that the one that asks has not,

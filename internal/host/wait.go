@@ -20,21 +20,13 @@ func (u Unfinished) Unwrap() error { return u.Err }
 // ErrNotFinished is why, at the end of the time that a caller waits.
 var ErrNotFinished = errors.New("the call has not ended")
 
-// How often a caller that waits polls the state of a call.
-const (
-	pollFirst = 20 * time.Millisecond
-	pollLast  = 200 * time.Millisecond
-
-	recoverEvery = time.Second // and whether nodes have died
-)
-
 // Waiting is how a call is waited for.
 type Waiting struct {
 	Limit time.Duration // without a deadline where it is 0
 
-	// Between takes the time between two polls while the call waits for approval, and
-	// reports whether it is to be asked again. It may be nil.
-	Between func(ctx context.Context, pause time.Duration) (again bool, err error)
+	// Between is asked while the call waits for approval, until ctx ends, which is when
+	// there is news of the call. It reports whether it is to be asked again. It may be nil.
+	Between func(ctx context.Context) (again bool, err error)
 	// Left is told once Between is not called again, unless it said so itself.
 	Left func()
 	// Resumes is told that this process resumes the call; what it returns is called
@@ -63,23 +55,15 @@ func (c Calls) Wait(ctx context.Context, id string, w Waiting) (plugin.Result, e
 		}
 		w.Between = nil
 	}
-	changed, leave := c.host.parts.Kernel.Changed(id)
-	defer func() { leave() }()
-	pauseFor := func(d time.Duration) {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-waiting.Done():
-		case <-changed: // in this process; what other nodes do is found by polling
-			leave()
-			changed, leave = c.host.parts.Kernel.Changed(id)
-		}
+	n, err := c.host.news(look, id)
+	if err != nil {
+		return plugin.Result{}, err
 	}
+	defer n.close()
 	var tried CallRow // as it was when it was resumed here last
 	looked := time.Now()
-	for pause := pollFirst; ; pause = min(2*pause, pollLast) {
-		if time.Since(looked) > recoverEvery { // the node that runs it may have died
+	for {
+		if time.Since(looked) >= lookAgain { // the node that runs it may have died
 			if _, err := c.host.parts.Ledger.Recover(look); err != nil {
 				return plugin.Result{}, err
 			}
@@ -101,7 +85,10 @@ func (c Calls) Wait(ctx context.Context, id string, w Waiting) (plugin.Result, e
 			if _, err := c.host.parts.Approvals.Expire(look); err != nil {
 				return standing(row), err
 			}
-			pauseFor(pollFirst)
+			if tried.State == row.State { // it stays as it is: that it ends is another's to record
+				n.wait(waiting, lookAgain)
+			}
+			tried = *row
 			continue
 		case due(row):
 			again := tried.State == row.State && tried.Attempt == row.Attempt && tried.UpdatedAt.Equal(row.UpdatedAt)
@@ -113,7 +100,7 @@ func (c Calls) Wait(ctx context.Context, id string, w Waiting) (plugin.Result, e
 				}
 			}
 			if ctx.Err() == nil && again { // it did not go on
-				pauseFor(pause)
+				n.wait(waiting, lookAgain)
 			}
 			continue
 		}
@@ -121,10 +108,10 @@ func (c Calls) Wait(ctx context.Context, id string, w Waiting) (plugin.Result, e
 			left()
 		}
 		if w.Between == nil {
-			pauseFor(pause)
+			n.wait(waiting, untilDue(row))
 			continue
 		}
-		again, err := w.Between(waiting, pause)
+		again, err := n.during(waiting, untilDue(row), w.Between)
 		if err != nil {
 			return standing(row), err
 		}
@@ -139,7 +126,7 @@ func (c Calls) resume(ctx context.Context, row *CallRow, resumes func(*CallRow) 
 	if resumes != nil {
 		defer resumes(row)()
 	}
-	return c.host.advance(context.WithoutCancel(ctx), row)
+	return c.host.parts.Kernel.Advance(context.WithoutCancel(ctx), row.Tenant, row.ID)
 }
 
 // due reports whether a call may be resumed or reconciled now.
@@ -147,6 +134,14 @@ func due(row *CallRow) bool {
 	now := time.Now()
 	return row.State == CallQueued && !row.WakeAt.After(now) ||
 		row.State == CallInProgress && !row.WakeAt.IsZero() && !row.WakeAt.After(now)
+}
+
+// untilDue is how long it is until a call may be resumed, reconciled or expires.
+func untilDue(row *CallRow) time.Duration {
+	if row.WakeAt.IsZero() {
+		return lookAgain
+	}
+	return max(time.Until(row.WakeAt), time.Millisecond)
 }
 
 // Pause returns after some time, or when ctx ends.

@@ -45,6 +45,9 @@ type SessionReader interface {
 	Session(ctx context.Context, tenant, id string) (*SessionRow, error)
 	// Sessions returns sessions, newest first.
 	Sessions(ctx context.Context, filter SessionFilter) ([]SessionRow, error)
+
+	// Owned returns how many of a kind an owner in a tenant has; most are counted.
+	Owned(ctx context.Context, kind Kind, tenant string, most int, owner ...string) (int, error)
 }
 
 // A SessionWriter is what a transaction may do to them.

@@ -61,8 +61,9 @@ type Writer interface {
 
 	// Watch has fn called after each transaction of this process that appended entries,
 	// before its callers hear of it, until stop is called. fn holds up all writers, so it
-	// must only leave a signal.
-	Watch(fn func()) (stop func())
+	// must only leave a signal. all reports that fn is called soon after those of every
+	// other process too, and now and then for nothing.
+	Watch(fn func()) (stop func(), all bool)
 
 	// Node returns the id this process has in the nodes table.
 	Node() string

@@ -38,5 +38,5 @@ type TokenWriter interface {
 	// use stays as it is.
 	PutToken(row TokenRow) error
 	// UseToken records the last use of a token.
-	UseToken(id string, at time.Time, from string) error
+	UseToken(tenant, id string, at time.Time, from string) error
 }

@@ -75,5 +75,5 @@ type BrowserSessionWriter interface {
 	// DeleteBrowserSession reports whether there was such a session to delete.
 	DeleteBrowserSession(tenant, id string) (found bool, err error)
 	// UseBrowserSession records the last use of a session.
-	UseBrowserSession(id string, at time.Time, from string) error
+	UseBrowserSession(tenant, id string, at time.Time, from string) error
 }

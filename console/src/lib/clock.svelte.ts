@@ -1,6 +1,6 @@
-/** The time that relative times are counted from; it moves on every ten seconds. */
+/** The time that relative times are counted from; it moves on every two seconds. */
 export const clock = $state({ now: Date.now() });
 
 setInterval(() => {
   clock.now = Date.now();
-}, 10_000);
+}, 2_000);

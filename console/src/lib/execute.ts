@@ -1,6 +1,6 @@
 /** Runs an operation and hears what its plugin says while it works. */
 import { address, Refused, send, type Problem, type Schemas } from "./api/client.ts";
-import { parse, stringify, type Json } from "./json.ts";
+import { parse, stringify, type Json, type JsonObject } from "./json.ts";
 import { read } from "./sse.ts";
 
 export interface Run {
@@ -11,6 +11,8 @@ export interface Run {
   fresh: boolean;
   session: string;
   dry: boolean;
+  /** Artifacts of the session that the input is to name, by their ids. */
+  artifacts: string[];
 }
 
 /** Something that the plugin said. */
@@ -20,15 +22,17 @@ export interface Said {
 }
 
 /** Returns the body of the request. */
-export function bodyOf(run: Run): { input?: Json; fresh?: boolean; session?: string } {
-  const body: { input?: Json; fresh?: boolean; session?: string } = {};
-  if (run.input !== undefined) body.input = run.input;
-  if (run.fresh) body.fresh = true;
-  if (run.session !== "") body.session = run.session;
+export function bodyOf(run: Run): JsonObject {
+  const body: JsonObject = run.artifacts.length > 0 ? { operation: `${run.plugin}/${run.operation}`, artifacts: run.artifacts } : {};
+  if (run.input !== undefined) body["input"] = run.input;
+  if (run.fresh) body["fresh"] = true;
+  if (run.session !== "") body["session"] = run.session;
+  if (run.dry && run.artifacts.length > 0) body["dry_run"] = "all";
   return body;
 }
 
 function where(run: Run): string {
+  if (run.artifacts.length > 0) return address("make-call");
   const path = address("execute-operation", { path: { plugin: run.plugin, operation: run.operation } });
   return run.dry ? `${path}?dry_run=true` : path;
 }
@@ -37,7 +41,7 @@ function where(run: Run): string {
 export async function execute(run: Run, hear: (said: Said) => void, signal: AbortSignal): Promise<Schemas["Outcome"]> {
   const headers: Record<string, string> = { Accept: run.dry ? "application/json" : "text/event-stream, application/json", "Content-Type": "application/json" };
   if (run.key !== "") headers["Idempotency-Key"] = run.key;
-  const response = await send(where(run), { method: "POST", headers, body: stringify(bodyOf(run) as Json), credentials: "same-origin", signal });
+  const response = await send(where(run), { method: "POST", headers, body: stringify(bodyOf(run)), credentials: "same-origin", signal });
   if (response.headers.get("Content-Type")?.startsWith("text/event-stream") !== true) return parse(await response.text()) as unknown as Schemas["Outcome"];
   for await (const message of read(response)) {
     const data = parse(message.data);
@@ -52,7 +56,7 @@ export async function execute(run: Run, hear: (said: Said) => void, signal: Abor
 export function asCurl(run: Run): string {
   const lines = [`curl ${location.origin}${where(run)}`, `-H "Authorization: Bearer $MORTISE_TOKEN"`, `-H 'Content-Type: application/json'`];
   if (run.key !== "") lines.push(`-H ${quote(`Idempotency-Key: ${run.key}`)}`);
-  lines.push(`-d ${quote(stringify(bodyOf(run) as Json))}`);
+  lines.push(`-d ${quote(stringify(bodyOf(run)))}`);
   return lines.join(" \\\n  ");
 }
 
@@ -60,6 +64,7 @@ export function asCurl(run: Run): string {
 export function asCommand(run: Run): string {
   const parts = ["mortise run", quote(run.plugin === run.operation ? run.plugin : `${run.plugin}/${run.operation}`)];
   if (run.input !== undefined) parts.push(`--input ${quote(stringify(run.input))}`);
+  for (const id of run.artifacts) parts.push(`--artifact ${quote(id)}`);
   if (run.key !== "") parts.push(`--key ${quote(run.key)}`);
   if (run.session !== "") parts.push(`--session ${quote(run.session)}`);
   if (run.fresh) parts.push("--fresh");

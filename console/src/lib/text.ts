@@ -68,8 +68,9 @@ const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
 /** Returns how far a time is from now: 3 minutes ago, in 2 hours. */
 export function ago(at: string, now: number): string {
-  const seconds = (new Date(at).getTime() - now) / 1000;
+  let seconds = (new Date(at).getTime() - now) / 1000;
   if (Number.isNaN(seconds)) return at;
+  if (seconds > 0 && seconds < 3) seconds = 0; // it happened after the clock of the page last moved
   for (const [limit, unit, name] of units) {
     if (Math.abs(seconds) < limit) return relative.format(Math.round(seconds / unit), name);
   }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
-import { Host, launch, missing, person, watch } from "./host.mjs";
+import { Host, launch, mail, missing, person, watch } from "./host.mjs";
 import { Provider } from "./provider.mjs";
 
 const skip = missing;
@@ -17,7 +17,7 @@ before(async () => {
   provider = new Provider();
   await provider.start();
   host = new Host();
-  host.people(provider, "local:owner", "bob");
+  host.people(provider, "expire: 24h", "local:owner", "bob");
   host.fill();
   await host.serve();
 });
@@ -56,7 +56,69 @@ test("one asks by keyboard, another decides, and the one who asked sees the resu
   assert.equal(sent.length, 1, "a double click is one decision");
 
   await asks.getByText("sent to cleo@example.com").first().waitFor(); // the page was not loaded again
+
+  // The call is made again with another input: who decides sees what differs, and who
+  // asked has no button to approve it, and reads why.
+  await asks.getByRole("link", { name: "Run again…" }).click();
+  await asks.getByLabel(/^To/).waitFor();
+  assert.equal(await asks.getByLabel(/^To/).inputValue(), "cleo@example.com");
+  await asks.getByLabel(/^To/).fill("dora@example.com");
+  await asks.getByRole("button", { name: "Ask for approval" }).click();
+  await asks.getByRole("link", { name: "To the approval" }).click();
+  await asks.getByText("You asked for this yourself, so another person decides.").waitFor();
+  assert.equal(await asks.getByRole("button", { name: "Approve", exact: true }).count(), 0);
+  assert.equal(await asks.getByRole("button", { name: "Deny", exact: true }).count(), 1, "who asked may take it back");
+  await decides.goto(asks.url());
+  const beside = decides.getByRole("region", { name: "Beside the one approved last" });
+  await beside.getByText("cleo@example.com").waitFor();
+  await beside.getByText("dora@example.com").waitFor();
+  await beside.getByText("bob approved").waitFor();
+  await decides.getByRole("button", { name: "Deny", exact: true }).dblclick();
+  await decides.getByText("This was denied.").waitFor();
+  assert.equal(sent.length, 2, "a double click is one decision");
+  await asks.getByText("This was denied.").waitFor();
   assert.deepEqual(wrong, []);
   await asks.context().close();
   await decides.context().close();
+});
+
+test("an approval that expires while it is open says so", { skip, timeout: 60_000 }, async () => {
+  const brief = new Host();
+  try {
+    brief.people(provider, "expire: 6s", "local:owner", "bob");
+    brief.plugin("mail", mail);
+    await brief.serve();
+    const bob = await person(chrome, brief, provider, "bob");
+    brief.waits("run", "mail/send", "--set", "to=ann@example.com", "--no-wait");
+    const [{ id }] = JSON.parse(brief.run("approvals", "list", "--json")).approvals;
+    await bob.goto(`/approvals/${id}`);
+    await bob.getByRole("button", { name: "Approve", exact: true }).waitFor();
+    await bob.getByText("The time to decide is over.").waitFor();
+    assert.equal(await bob.getByRole("button", { name: "Approve", exact: true }).count(), 0);
+    await bob.context().close();
+  } finally {
+    await brief.stop();
+  }
+});
+
+test("a file of this machine is chosen for a call, and the call is made again with it", { skip, timeout: 60_000 }, async () => {
+  const asks = await person(chrome, host, provider, "local:owner");
+  const wrong = watch(asks, host.origin);
+  await asks.goto("/operations/pattern_extractor/pattern_extractor");
+  const lines = Array.from({ length: 30 }, (_, i) => `harbour crane ${i} lifted container ${i * 7}`).join("\n");
+  await asks.getByLabel("Files of this machine").setInputFiles({ name: "crane.log", mimeType: "text/plain", buffer: Buffer.from(`${lines}\n`) });
+  await asks.getByRole("checkbox", { name: /crane\.log/ }).waitFor();
+  assert.equal(await asks.getByRole("checkbox", { name: /crane\.log/ }).isChecked(), true);
+  await asks.getByRole("button", { name: "Run", exact: true }).click();
+  await asks.getByText("harbour crane").first().waitFor();
+  await asks.getByText("succeeded").first().waitFor();
+  const { calls } = JSON.parse(host.run("calls", "list", "--json"));
+  const { call_id: id } = calls.find((c) => c.operation === "pattern_extractor/pattern_extractor" && c.origin === "api");
+  await asks.goto(`/calls/${id}`);
+  await asks.getByRole("link", { name: "Run again…" }).click();
+  await asks.getByRole("checkbox", { name: /crane\.log/, checked: true }).waitFor();
+  await asks.getByRole("button", { name: "Run", exact: true }).click();
+  await asks.getByText("harbour crane").first().waitFor();
+  assert.deepEqual(wrong, []);
+  await asks.context().close();
 });

@@ -1,9 +1,9 @@
 // A real host for the tests: the program that make has built, with a data directory of
 // its own, on a free port of this machine.
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const program = process.env.MORTISE_TEST_BINARY ?? fileURLToPath(new URL("../../../bin/mortise", import.meta.url));
@@ -39,7 +39,7 @@ permit (principal in Group::"desk", action == Action::"approve", resource);
 @id("form") permit (principal, action == Action::"execute", resource in Plugin::"torture");
 `;
 
-const mail = `from mortise import Plugin
+export const mail = `from mortise import Plugin
 
 plugin = Plugin("mail", version="1.0.0")
 
@@ -61,10 +61,10 @@ export class Host {
     writeFileSync(join(this.home, "policies", "all.cedar"), policies);
   }
 
-  /** Lets people sign in with a provider, each of them by an invitation. */
-  people(provider, ...principals) {
+  /** Lets people sign in with a provider, each of them by an invitation. approvals is how long they are waited for, and more. */
+  people(provider, approvals, ...principals) {
     writeFileSync(join(this.home, "provider.secret"), provider.client.secret, { mode: 0o600 });
-    writeFileSync(join(this.home, "mortise.yaml"), `${configuration.replace("approvals: {trust_as: true}\n", "")}server:
+    writeFileSync(join(this.home, "mortise.yaml"), `${configuration.replace("approvals: {trust_as: true}\n", `approvals: {${approvals}}\n`)}server:
   sign_in:
   - {name: company, issuer: "${provider.issuer}", client_id: ${provider.client.id}, client_secret_file: provider.secret}
 `);
@@ -82,10 +82,22 @@ export class Host {
 
   /** Registers a plugin in Python. */
   plugin(name, source) {
+    this.run("plugins", "register", "--dev", join(this.write(name, { [`${name}.py`]: source }), `${name}.py`));
+  }
+
+  /** Writes files by their names into a directory of their own, and returns it. */
+  write(name, files) {
     const dir = join(this.dir, name);
-    mkdirSync(dir, { recursive: true });
-    writeFileSync(join(dir, `${name}.py`), source);
-    this.run("plugins", "register", "--dev", join(dir, `${name}.py`));
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(dir, path)), { recursive: true });
+      writeFileSync(join(dir, path), text);
+    }
+    return dir;
+  }
+
+  /** Puts another policy in place of the usual one. */
+  policy(text) {
+    writeFileSync(join(this.home, "policies", "all.cedar"), text);
   }
 
   /** Fills the host with something of each noun. */
@@ -102,6 +114,12 @@ export class Host {
     this.run("agents", "create", "helper", "--prompt", "You help.");
   }
 
+  /** Runs a command that may fail, and returns its status and what it prints. */
+  tries(...args) {
+    const { status, stdout, stderr } = spawnSync(program, args, { env: this.env(), encoding: "utf8" });
+    return { status, stdout, stderr };
+  }
+
   /** Runs a command that ends with another status than 0. */
   waits(...args) {
     try {
@@ -115,16 +133,16 @@ export class Host {
   /** Starts to serve and returns the link that signs the owner in. */
   async serve() {
     this.process = spawn(program, ["serve", "--listen", "127.0.0.1:0"], { env: this.env(), stdio: ["ignore", "pipe", "pipe"] });
-    let said = "";
+    this.said = "";
     const link = await new Promise((found, failed) => {
       const hear = (chunk) => {
-        said += chunk;
-        const match = /http:\S+\/auth\/setup#\S+/.exec(said) ?? /http:\/\/127\S+/.exec(said);
-        if (match && said.includes("Ctrl-C stops")) found(match[0]);
+        this.said += chunk;
+        const match = /http:\S+\/auth\/setup#\S+/.exec(this.said) ?? /http:\/\/127\S+/.exec(this.said);
+        if (match && this.said.includes("Ctrl-C stops")) found(match[0]);
       };
       this.process.stdout.on("data", hear);
       this.process.stderr.on("data", hear);
-      this.process.on("exit", (code) => failed(new Error(`the host ended with ${code}: ${said}`)));
+      this.process.on("exit", (code) => failed(new Error(`the host ended with ${code}: ${this.said}`)));
     });
     this.origin = new URL(link).origin;
     return link;

@@ -16,6 +16,7 @@ import (
 // Options are the parts of an engine. The first three are needed.
 type Options struct {
 	Store Store
+	Most  int // schedules of one owner; any number where it is 0
 	// Resolve returns the operation that a reference means.
 	Resolve func(ctx context.Context, ref string) (*plugin.Target, error)
 	// Call enqueues a call, which a worker runs.
@@ -86,6 +87,12 @@ func (e *Engine) Create(ctx context.Context, tenant string, s Schedule, also Als
 		row.WakeAt = now
 	}
 	err = e.opts.Store.Write(ctx, func(tx ledger.Tx) error {
+		if e.opts.Most > 0 {
+			n, err := tx.Owned(ctx, ownedFeeds, tenant, e.opts.Most, row.OwnerType, row.OwnerID)
+			if err = errors.Join(err, ownedFeeds.Most(n, e.opts.Most, "limits.principal_feeds")); err != nil {
+				return err
+			}
+		}
 		if err := tx.InsertSchedule(row); err != nil {
 			return err
 		}

@@ -43,3 +43,5 @@ const (
 	TickOverlapped = store.TickOverlapped
 	TickRefused    = store.TickRefused
 )
+
+const ownedFeeds = store.OwnedFeeds

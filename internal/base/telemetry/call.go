@@ -18,6 +18,7 @@ type watchedCall struct {
 	of     *Telemetry
 	ctx    context.Context
 	span   trace.Span
+	tenant string
 	begun  time.Time
 	passed time.Time // when the last stage ended
 }
@@ -30,7 +31,7 @@ func (t *Telemetry) Call(ctx context.Context, call *plugin.Call) (inside context
 	if call.Trace.Parent != "" {
 		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": call.Trace.Parent})
 	}
-	w := &watchedCall{of: t, begun: time.Now()}
+	w := &watchedCall{of: t, tenant: call.Tenant, begun: time.Now()}
 	w.passed = w.begun
 	w.ctx, w.span = t.tracer.Start(ctx, spanTool, trace.WithTimestamp(w.begun), trace.WithAttributes(
 		attrOperation.String(spanTool), attrCallID.String(call.ID), attrTenant.String(call.Tenant), attrOrigin.String(string(call.Origin))))
@@ -61,9 +62,9 @@ func (w *watchedCall) end(rec *plugin.CallRecord) {
 	}
 	name, kind := "unknown", "unknown" // what is called so is what a caller wrote
 	if rec.Plugin != "" {
-		name, kind = w.of.named.label(rec.Operation), string(rec.Kind)
+		name, kind = rec.Operation, string(rec.Kind)
 	}
-	w.of.calls.Add(w.ctx, 1, metric.WithAttributes(attrTool.String(name), attrOutcome.String(outcome)))
+	w.of.calls.Add(w.ctx, 1, w.of.series.labels(w.tenant, name, outcome))
 	w.of.durations.Record(w.ctx, time.Since(w.begun).Seconds(), metric.WithAttributes(attrKind.String(kind)))
 	if w.span.IsRecording() {
 		w.describe(rec)

@@ -47,9 +47,9 @@ const (
 // Metrics. Prometheus shows them with _ for each dot, and with their units.
 const (
 	metricRequests  = "http.server.request.duration"   // s, by method, route and status
-	metricCalls     = "mortise.calls"                  // by operation and outcome
+	metricCalls     = "mortise.calls"                  // by tenant, operation and outcome
 	metricDurations = "mortise.call.duration"          // s, by kind of operation
-	metricWaiting   = "mortise.calls.waiting"          // by state; a gauge
+	metricWaiting   = "mortise.calls.waiting"          // by tenant and state; a gauge
 	metricUnwritten = "mortise.ledger.unwritten"       // entries; a gauge
-	metricApprovals = "mortise.approval.wait.duration" // s, by verdict
+	metricApprovals = "mortise.approval.wait.duration" // s, by tenant and verdict
 )

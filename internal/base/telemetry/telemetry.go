@@ -38,10 +38,12 @@ type Options struct {
 	Sample  float64 // the share of traces that begin here and are sent, 0 to 1
 	Metrics bool
 
-	// Waiting returns how many calls are in each state that does not pass by itself, and
-	// Unwritten how many entries the ledger has yet to write. Both are asked when metrics are
-	// read.
-	Waiting   func(ctx context.Context) (map[string]int, error)
+	Site string // the site's own tenant
+
+	// Waiting returns how many calls of each tenant are in each state that does not pass by
+	// itself, and Unwritten how many entries the ledger has yet to write. Both are asked when
+	// metrics are read.
+	Waiting   func(ctx context.Context) (map[string]map[string]int, error)
 	Unwritten func() int
 
 	Service string // its name and version in both
@@ -69,7 +71,7 @@ type Telemetry struct {
 	traces  *sdktrace.TracerProvider // nil where none are sent
 	metrics *sdkmetric.MeterProvider // nil where there are none
 	shown   http.Handler             // of the metrics
-	named   *named                   // the operations that metrics have by name
+	series  *series                  // by which calls are counted
 
 	requests  metric.Float64Histogram
 	calls     metric.Int64Counter
@@ -91,7 +93,7 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 		return nil, nil
 	}
 	about := resource.NewWithAttributes(SchemaURL, attribute.String("service.name", o.Service), attribute.String("service.version", o.Version))
-	t := &Telemetry{tracer: noop.NewTracerProvider().Tracer(scope), named: newNamed(maxNamed)}
+	t := &Telemetry{tracer: noop.NewTracerProvider().Tracer(scope), series: newSeries(o.Site)}
 	if o.Traces != "" {
 		var to []otlptracehttp.Option
 		if o.Traces != Environment {
@@ -111,7 +113,7 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 
 // measure makes the instruments; nothing reads them where there are no metrics.
 func (t *Telemetry) measure(o Options, about *resource.Resource) error {
-	var options []sdkmetric.Option
+	options := []sdkmetric.Option{sdkmetric.WithCardinalityLimit(maxSeries)}
 	if o.Metrics {
 		registry := prometheus.NewRegistry()
 		reader, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo())
@@ -130,12 +132,12 @@ func (t *Telemetry) measure(o Options, about *resource.Resource) error {
 	t.calls, errs[1] = m.Int64Counter(metricCalls, metric.WithDescription("Attempts of calls that ended or were put aside."))
 	t.durations, errs[2] = m.Float64Histogram(metricDurations, metric.WithUnit("s"), metric.WithDescription("How long attempts of calls took."), metric.WithExplicitBucketBoundaries(seconds...))
 	t.approvals, errs[3] = m.Float64Histogram(metricApprovals, metric.WithUnit("s"), metric.WithDescription("How long approvals waited for their decision."), metric.WithExplicitBucketBoundaries(waits...))
-	errs[4] = observe(m, o)
+	errs[4] = t.observe(m, o)
 	return errors.Join(errs[:]...)
 }
 
 // observe makes the instruments that are read when metrics are.
-func observe(m metric.Meter, o Options) error {
+func (t *Telemetry) observe(m metric.Meter, o Options) error {
 	waiting, err := m.Int64ObservableGauge(metricWaiting, metric.WithDescription("Calls that are queued, wait for an approval, or whose outcome is unknown; at most 1000 of each are counted."))
 	unwritten, err2 := m.Int64ObservableGauge(metricUnwritten, metric.WithDescription("Entries of the ledger that wait to be written."))
 	if err = errors.Join(err, err2); err != nil || o.Waiting == nil {
@@ -143,9 +145,11 @@ func observe(m metric.Meter, o Options) error {
 	}
 	_, err = m.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
 		to.ObserveInt64(unwritten, int64(o.Unwritten()))
-		states, err := o.Waiting(ctx)
-		for state, n := range states {
-			to.ObserveInt64(waiting, int64(n), metric.WithAttributes(attrStatus.String(state)))
+		tenants, err := o.Waiting(ctx)
+		for name, states := range tenants {
+			for state, n := range states {
+				to.ObserveInt64(waiting, int64(n), metric.WithAttributes(attrTenant.String(name), attrStatus.String(state)))
+			}
 		}
 		return err
 	}, waiting, unwritten)
@@ -177,11 +181,11 @@ func (t *Telemetry) Close() (err error) {
 	return err
 }
 
-// ApprovalDecided counts how long an approval waited. The verdict is approved, denied or
-// expired.
-func (t *Telemetry) ApprovalDecided(ctx context.Context, verdict string, waited time.Duration) {
+// ApprovalDecided counts how long an approval of a tenant waited. The verdict is approved,
+// denied or expired.
+func (t *Telemetry) ApprovalDecided(ctx context.Context, tenant, verdict string, waited time.Duration) {
 	if t == nil {
 		return
 	}
-	t.approvals.Record(ctx, waited.Seconds(), metric.WithAttributes(attrDecision.String(verdict)))
+	t.approvals.Record(ctx, waited.Seconds(), metric.WithAttributes(attrTenant.String(t.series.tenant(tenant)), attrDecision.String(verdict)))
 }

@@ -26,6 +26,7 @@ type request struct {
 	why    string   // it is that pillar
 	facets []string // what the request is about, sorted
 	last   []Candidate
+	manned map[string]bool // the pillars that candidates are of
 }
 
 // read understands a query over these candidates.
@@ -46,7 +47,11 @@ func read(q Query, candidates []Candidate) *request {
 		types = append(types, artifact.Type)
 	}
 	r.kinds = kinds(types)
+	r.manned = map[string]bool{}
 	for _, c := range candidates {
+		if c.Manifest.Pillar != "" {
+			r.manned[c.Manifest.Pillar] = true
+		}
 		if q.Last != "" && (q.Last == c.Manifest.Name || q.Last == c.Name()) {
 			r.last = append(r.last, c)
 		}
@@ -130,6 +135,9 @@ func (r *request) choosePillar() (name, why string) {
 	var strong *pillar
 	for i := range pillars {
 		p := &pillars[i]
+		if !r.served(p.name) {
+			continue
+		}
 		if slices.Contains(r.kinds, p.strong) && (strong == nil || len(spoken[p.name]) > len(spoken[strong.name])) {
 			strong = p
 		}
@@ -139,7 +147,7 @@ func (r *request) choosePillar() (name, why string) {
 	}
 	most := 0
 	for _, p := range pillars {
-		if n := len(spoken[p.name]); n > most {
+		if n := len(spoken[p.name]); n > most && r.served(p.name) {
 			name, most = p.name, n
 		}
 	}
@@ -149,6 +157,10 @@ func (r *request) choosePillar() (name, why string) {
 	found := spoken[name]
 	return name, "the text says " + strings.Join(found[:min(5, len(found))], ", ")
 }
+
+// served reports whether a candidate is of a pillar: one in which nothing is
+// would leave out all that could answer. Where no candidate has a pillar, any will do.
+func (r *request) served(pillar string) bool { return len(r.manned) == 0 || r.manned[pillar] }
 
 // chooseFacets returns what the request is about: the facets that the tables
 // have for its words, those of the artifacts, and those of the candidates whose

@@ -19,16 +19,17 @@ type pillar struct {
 // for several alike.
 var pillars = []pillar{
 	{"network_forensics", "pcap", []string{
-		"pcap", "packet", "network", "traffic", "netflow", "firewall", "dns", "tcp", "udp", "port scan", "beacon", "exfil", "ip address", "talked to",
+		"pcap", "packet", "network", "traffic", "netflow", "firewall", "dns", "tcp", "udp", "port scan", "beacon", "exfil", "ip address", "talked to", "pfsense", "palo alto", "flow log",
 	}},
 	{"cloud_investigation", "cloud_audit_log", []string{"cloud", "aws", "azure", "gcp", "iam ", "bucket", "kubernetes", "service account"}},
 	{"log_analysis", "", []string{
 		"log", "event", "failed", "error", "auth", "brute force", "ssh", "timeline", "pattern", "anomal", "indicator", "ioc", "threat intel", "advisory",
-		"grep", "search", "stack trace", "siem", "image", "screenshot", "photo",
+		"bulletin", "grep", "search", "stack trace", "siem", "image", "screenshot", "photo",
 	}},
 	{"risk_assessment", "risk_model", []string{"risk", "likelihood", "impact", "vulnerab", "compliance", "residual"}},
 	{"threat_modeling", "", []string{
-		"threat model", "att&ck", "mitre", "technique", "lateral movement", "attack path", "attack tree", "kill chain", "stride",
+		"threat model", "att&ck", "mitre", "technique", "lateral movement", "attack path", "attack tree", "kill chain", "stride", "attack graph", "trust boundar",
+		"spoofing", "tampering", "data flow diagram", "blast radius", "choke point", "crown jewel", "design", "architecture",
 	}},
 }
 

@@ -104,6 +104,15 @@ func (s *Service) Decide(ctx context.Context, a Answer) (*Row, error) {
 	return &decided, nil
 }
 
+// Entitled returns nil where an answer would be taken from who gives it, as things are;
+// nothing is decided, and nothing is recorded.
+func (s *Service) Entitled(ctx context.Context, row *Row, a Answer) (err error) {
+	if a.same, err = s.same(ctx, row, a); err != nil {
+		return err
+	}
+	return s.entitled(ctx, row, a)
+}
+
 // find returns the approval that an answer is for.
 func (s *Service) find(ctx context.Context, a Answer) (row *Row, err error) {
 	if a.Token != "" {

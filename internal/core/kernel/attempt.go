@@ -28,7 +28,7 @@ type attempt struct {
 	unknown  error           // what the caller hears of a reference that means nothing to them
 	row      *ledger.CallRow // of a call that goes on, until it is claimed again
 	lease    *ledger.Lease   // once claimed
-	resumed  bool            // the call was made by another caller or process
+	resumed  bool            // the call was made by another caller or process, or goes on without its caller
 	halted   bool            // its host closed before it ended
 	approval *approval.Row   // that policy requires, where it was given
 	void     string          // why it does not count

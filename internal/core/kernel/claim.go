@@ -72,7 +72,7 @@ func (a *attempt) claim(ctx context.Context) (first plugin.Result, done bool, er
 		first.Status = plugin.InProgress
 		return first, true, nil
 	}
-	a.lease, a.record.Attempt = &lease, lease.Attempt()
+	a.lease, a.record.Attempt, a.resumed = &lease, lease.Attempt(), call.Stays
 	fault.At("claim")
 	return first, false, nil
 }

@@ -82,7 +82,7 @@ func TestNoOriginTakesTheKeyOfAnother(t *testing.T) {
 
 // callers are the files in which the caller of a call is who chose its key.
 var callers = map[string]bool{
-	"host/invoke.go": true, "host/decisions.go": true, "host/sessionhost/client.go": true, "host/sessionhost/server.go": true, "surface/check/host.go": true,
+	"host/invoke.go": true, "host/decisions.go": true, "surface/check/host.go": true,
 }
 
 // TestEveryCallThatHasAKeySaysWhatMadeIt, but for those of callers.

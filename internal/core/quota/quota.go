@@ -7,6 +7,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,6 +29,7 @@ type Bound struct {
 
 // Rules are the bounds of one tenant. They are not changed once they are in use.
 type Rules struct {
+	Total      Bound            // of all calls of all principals together
 	Zone       *time.Location   // in which days and months begin; UTC where it is nil
 	Default    Bound            // of all calls of a principal that Principals does not name
 	Principals map[string]Bound // likewise, by [plugin.Principal.Member]
@@ -56,7 +58,8 @@ type Options struct {
 type Quotas struct {
 	opts Options
 
-	date atomic.Pointer[date] // that it was last
+	adopted atomic.Pointer[adopted]
+	date    atomic.Pointer[date] // that it was last
 
 	mu       sync.Mutex // guards the rest
 	counters map[counterKey]*counter
@@ -78,8 +81,28 @@ func New(o Options) *Quotas {
 	return &Quotas{opts: o, counters: map[counterKey]*counter{}, minutes: map[int]*ratelimit.Limiter[place]{}, atOnce: map[place]int{}}
 }
 
+// adopted are the rules that took the place of [Options.Rules].
+type adopted struct{ rules *Rules }
+
+// Adopt has other rules hold from now on, nil for none. What was counted stays counted. What
+// was charged in advance under the rules before is given back first, so that no bound is
+// passed.
+func (q *Quotas) Adopt(rules *Rules) error {
+	q.adopted.Store(&adopted{rules})
+	return q.Close()
+}
+
+// rules returns those that hold for a tenant.
+func (q *Quotas) rules(tenant string) *Rules {
+	if now := q.adopted.Load(); now != nil {
+		return now.rules
+	}
+	return q.opts.Rules(tenant)
+}
+
 // A scope is a bound with what it counts.
 type scope struct {
+	who     string // whose calls they are, as messages call them; "" for the principal
 	subject string // of days, months and minutes
 	slots   string // of calls at once
 	of      string // as messages call it
@@ -90,16 +113,19 @@ type scope struct {
 func (r *Rules) scopes(t *plugin.Target, call *plugin.Call) []scope {
 	member := call.Principal.Member()
 	var all []scope
+	if r.Total != (Bound{}) {
+		all = append(all, scope{"the tenant", "calls", "calls", "all principals", r.Total})
+	}
 	bound, own := r.Principals[member]
 	if !own {
 		bound = r.Default
 	}
 	if bound != (Bound{}) {
-		all = append(all, scope{"calls:" + member, "calls:" + member, "all operations", bound})
+		all = append(all, scope{"", "calls:" + member, "calls:" + member, "all operations", bound})
 	}
 	for _, name := range [2]string{t.Manifest.Name, t.Name()} {
 		if bound := r.Plugins[name]; bound != (Bound{}) {
-			all = append(all, scope{"calls:" + member + ":" + name, "plugin:" + name, name, bound})
+			all = append(all, scope{"", "calls:" + member + ":" + name, "plugin:" + name, name, bound})
 		}
 	}
 	return all
@@ -139,7 +165,7 @@ type minute struct {
 // now, and not of one that is only put on record. done must be called when the call is
 // over; what did not run is not counted.
 func (q *Quotas) Take(ctx context.Context, t *plugin.Target, call *plugin.Call, again, holds bool) (done func(ran bool), err error) {
-	rules := q.opts.Rules(call.Tenant)
+	rules := q.rules(call.Tenant)
 	if rules == nil {
 		return func(bool) {}, nil
 	}
@@ -231,7 +257,7 @@ func (q *Quotas) takeMinutes(scopes []scope, call *plugin.Call, now time.Time, t
 		m := minute{q.limiter(s.bound.Minute), place{call.Tenant, s.subject}}
 		if wait := m.limiter.Take(m.place, 1, now); wait > 0 {
 			return refusal(plugin.CodeRateLimited, wait, map[string]any{"of": s.of, "limit": s.bound.Minute},
-				"%s has made the %d calls of %s that a minute has room for", call.Principal.Member(), s.bound.Minute, s.of)
+				"%s has made the %d calls of %s that a minute has room for", cmp.Or(s.who, call.Principal.Member()), s.bound.Minute, s.of)
 		}
 		took.minutes = append(took.minutes, m)
 	}
@@ -264,7 +290,7 @@ func (q *Quotas) takeDays(ctx context.Context, rules *Rules, scopes []scope, cal
 			if !ok {
 				left := max(w.ends.Sub(now), time.Second)
 				return refusal(plugin.CodeBudgetExceeded, left, map[string]any{"of": s.of, "limit": w.limit, "period": w.name, "reset_in": int64(math.Ceil(left.Seconds()))},
-					"%s has made the %d calls of %s that a %s has room for; the next begins %s", call.Principal.Member(), w.limit, s.of, w.noun, w.ends.Format(time.RFC3339))
+					"%s has made the %d calls of %s that a %s has room for; the next begins %s", cmp.Or(s.who, call.Principal.Member()), w.limit, s.of, w.noun, w.ends.Format(time.RFC3339))
 			}
 			took.counters, took.periods = append(took.counters, c), append(took.periods, w.period)
 		}
@@ -318,7 +344,7 @@ func dateOf(now time.Time, zone *time.Location) *date {
 
 // A Use is what was used of one bound.
 type Use struct {
-	Of     string    `json:"of"`     // all operations, a plugin, or plugin/operation
+	Of     string    `json:"of"`     // all principals, all operations, a plugin, or plugin/operation
 	Period string    `json:"period"` // daily, monthly, minute, concurrent
 	Limit  int64     `json:"limit"`
 	Used   int64     `json:"used"` // of a minute and at once: on this node
@@ -328,14 +354,14 @@ type Use struct {
 // Uses returns what a principal of a tenant has used of each bound that holds for them. A
 // count has in it what nodes have charged and not used yet, at most 1/64 of what is left.
 func (q *Quotas) Uses(ctx context.Context, tenant string, who plugin.Principal) ([]Use, error) {
-	uses, rules := []Use{}, q.opts.Rules(tenant)
+	uses, rules := []Use{}, q.rules(tenant)
 	if rules == nil {
 		return uses, nil
 	}
 	member := who.Member()
 	scopes := rules.scopes(&plugin.Target{Manifest: &plugin.Manifest{}, Operation: &plugin.Operation{}}, &plugin.Call{Principal: who})
 	for _, name := range sorted(rules.Plugins) {
-		scopes = append(scopes, scope{"calls:" + member + ":" + name, "plugin:" + name, name, rules.Plugins[name]})
+		scopes = append(scopes, scope{"", "calls:" + member + ":" + name, "plugin:" + name, name, rules.Plugins[name]})
 	}
 	now := q.opts.Now()
 	for _, s := range scopes {

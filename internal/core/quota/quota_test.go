@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -149,6 +150,47 @@ func TestWhoHasABoundOfTheirOwnHasNotTheDefault(t *testing.T) {
 	b.calls(ben, "read", 1)
 	b.refused(ben, "read", plugin.CodeBudgetExceeded)
 	b.calls(plugin.Principal{Type: "user", ID: "root"}, "read", 10)
+}
+
+// A total is of all principals of a tenant together, beside the bounds of each.
+func TestATotalIsOfAllPrincipals(t *testing.T) {
+	t.Parallel()
+	b := on(t, lite(t), &quota.Rules{Total: quota.Bound{Day: 5}, Default: quota.Bound{Day: 3}})
+	ben := plugin.Principal{Type: "user", ID: "ben"}
+	b.calls(ann, "send", 3)
+	if _, details := b.refused(ann, "send", plugin.CodeBudgetExceeded); details["of"] != "all operations" {
+		t.Errorf("%v", details)
+	}
+	b.calls(ben, "read", 2)
+	e, details := b.refused(ben, "read", plugin.CodeBudgetExceeded)
+	if details["of"] != "all principals" || !strings.Contains(e.Message, "the tenant has made the 5 calls") {
+		t.Errorf("%s %v", e, details)
+	}
+	if done, err := b.Take(context.Background(), mail("send"), &plugin.Call{Tenant: "u", Principal: ann}, false, true); err != nil {
+		t.Errorf("another tenant: %v", err)
+	} else {
+		done(true)
+	}
+	uses, err := b.Uses(t.Context(), "t", ben)
+	if err != nil || len(uses) != 2 || uses[0].Of != "all principals" || uses[0].Used != 5 || uses[1].Used != 2 {
+		t.Errorf("%+v, %v", uses, err)
+	}
+}
+
+// Rules that take the place of others hold for the next call: what was counted counts, and
+// what was charged in advance does not let more calls pass than the new bound has.
+func TestRulesThatChangeHoldAtOnce(t *testing.T) {
+	t.Parallel()
+	b := on(t, lite(t), &quota.Rules{Default: quota.Bound{Day: 10_000}})
+	b.calls(ann, "send", 3) // a block of more than a hundred was charged
+	b.Adopt(&quota.Rules{Default: quota.Bound{Day: 5}})
+	b.calls(ann, "send", 2)
+	b.refused(ann, "send", plugin.CodeBudgetExceeded)
+	b.Adopt(nil)
+	b.calls(ann, "send", 3)
+	b.Adopt(&quota.Rules{Default: quota.Bound{Day: 6}}) // those of the time without a bound were not counted
+	b.calls(ann, "send", 1)
+	b.refused(ann, "send", plugin.CodeBudgetExceeded)
 }
 
 func TestWhatDidNotRunIsNotCounted(t *testing.T) {

@@ -7,13 +7,16 @@ package schema
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
@@ -23,8 +26,11 @@ import (
 // MaxBytes is the largest schema that is compiled.
 const MaxBytes = 1 << 20
 
-// maxReasons is how many places an error names; the rest are counted.
-const maxReasons = 5
+// An error's text names maxReasons places and counts the rest; the error itself has maxPlaces.
+const (
+	maxReasons = 5
+	maxPlaces  = 32
+)
 
 // A Schema is a compiled JSON Schema.
 type Schema struct {
@@ -82,8 +88,8 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("$ref to %s: a schema may refer only to itself", strings.TrimPrefix(url, "mortise:///"))
 }
 
-// Check returns nil if the JSON value fits, and otherwise an error that names
-// up to five places by JSON pointer with the reason at each.
+// Check returns nil if the JSON value fits. A value that does not is told by a [*Misfit],
+// which names the places by JSON pointer with the reason at each.
 func (s *Schema) Check(value []byte) error {
 	if s.compiled == nil {
 		return nil
@@ -164,10 +170,35 @@ func numbers(raw []byte) (long, huge bool) {
 	return long, huge
 }
 
-// explain turns the tree of causes into "at /pointer: reason" for its leaves.
-func explain(err *jsonschema.ValidationError) error {
+// A Place is one place of a value that does not fit, and why.
+type Place struct {
+	Pointer string   // a JSON pointer (RFC 6901); "" is the whole value
+	Reason  string   // in English
+	Members []string // the members that are missing there, or may not be there
+}
+
+// A Misfit is why a value does not fit its schema. Its text names up to five places.
+type Misfit struct {
+	Places []Place // up to 32, sorted by their pointers
+	more   int     // how many beyond those
+}
+
+// Error implements error: "at /pointer: reason" for each place.
+func (m *Misfit) Error() string {
 	var reasons []string
-	more := 0
+	for _, p := range m.Places[:min(len(m.Places), maxReasons)] {
+		reasons = append(reasons, fmt.Sprintf("at %s: %s", cmp.Or(p.Pointer, "the top"), p.Reason))
+	}
+	text := strings.Join(reasons, "; ")
+	if more := m.more + len(m.Places) - len(reasons); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// explain turns the tree of causes into places, for its leaves.
+func explain(err *jsonschema.ValidationError) *Misfit {
+	m := &Misfit{}
 	printer := message.NewPrinter(language.English)
 	var walk func(*jsonschema.ValidationError)
 	walk = func(e *jsonschema.ValidationError) {
@@ -177,18 +208,26 @@ func explain(err *jsonschema.ValidationError) error {
 			}
 			return
 		}
-		if len(reasons) == maxReasons {
-			more++
+		if len(m.Places) == maxPlaces {
+			m.more++
 			return
 		}
-		reasons = append(reasons, fmt.Sprintf("at %s: %s", Pointer(e.InstanceLocation), e.ErrorKind.LocalizedString(printer)))
+		place := Place{Pointer: pointer(e.InstanceLocation), Reason: e.ErrorKind.LocalizedString(printer)}
+		switch k := e.ErrorKind.(type) {
+		case *kind.Required:
+			place.Members = k.Missing
+		case *kind.DependentRequired:
+			place.Members = k.Missing
+		case *kind.Dependency:
+			place.Members = k.Missing
+		case *kind.AdditionalProperties:
+			place.Members = k.Properties
+		}
+		m.Places = append(m.Places, place)
 	}
 	walk(err)
-	text := strings.Join(reasons, "; ")
-	if more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
-	}
-	return errors.New(text)
+	slices.SortStableFunc(m.Places, func(a, b Place) int { return strings.Compare(a.Pointer, b.Pointer) }) // the library's order changes from time to time
+	return m
 }
 
 // explainCompile makes the library's error about a schema readable: the place
@@ -211,9 +250,11 @@ func explainCompile(err error) error {
 // Pointer writes a path as a JSON pointer (RFC 6901) for people: the whole
 // document, whose pointer is empty, reads "the top".
 func Pointer(path []string) string {
-	if len(path) == 0 {
-		return "the top"
-	}
+	return cmp.Or(pointer(path), "the top")
+}
+
+// pointer writes a path as a JSON pointer.
+func pointer(path []string) string {
 	var b strings.Builder
 	for _, part := range path {
 		b.WriteByte('/')

@@ -1,7 +1,8 @@
 // Package tail follows the ledger for any number of readers at once.
 //
 // While there are readers, one goroutine reads each new entry once, woken by the commits
-// of this process and by a look now and then for those of others. The entries that came
+// of this process, and by those of others where the store hears of them. Where it does not,
+// and in case a signal is lost, it looks now and then. The entries that came
 // last are in a ring that all readers share. A reader has no buffer of its own, only a
 // [Position]: one that is slow, or that comes back, reads what it missed from the store.
 // So a reader gets each entry once, and those of a chain in their order, also after a
@@ -25,16 +26,20 @@ import (
 // A Source is where the entries are.
 type Source interface {
 	ledger.Reader
-	Watch(fn func()) (stop func())
+	Watch(fn func()) (stop func(), all bool)
 }
 
 // Options say how the ledger is followed. Those that are 0 have the values in their comments.
 type Options struct {
 	Ring     int           // entries that are kept at hand at least, and twice as many at most: 2048
 	LookBack int64         // entries that a reader that comes back may have missed: 10,000
-	Poll     time.Duration // how often entries of other processes are looked for: 250 ms
+	Poll     time.Duration // how often entries of other processes are looked for that the store does not tell of: 250 ms
 	Log      *slog.Logger
 }
+
+// rarely is how often they are looked for where the store tells of them: a signal that is lost
+// is made good then.
+const rarely = 5 * time.Second
 
 // pause is how long after one look the next is taken, so that many small commits make
 // one; batch is how many entries are read at a time.
@@ -94,14 +99,22 @@ func (t *Tail) join(ctx context.Context) error {
 	}
 	t.ring, t.first, t.start, t.head, t.changed = nil, 0, maps.Clone(head), head, make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
-	stop := t.src.Watch(func() {
+	stop, all := t.src.Watch(func() {
 		select {
 		case t.wake <- struct{}{}:
 		default:
 		}
 	})
+	select {
+	case t.wake <- struct{}{}: // for what came before it was watched
+	default:
+	}
 	ended := make(chan struct{})
-	go func() { defer close(ended); t.run(ctx) }()
+	every := t.opts.Poll
+	if all {
+		every = max(every, rarely)
+	}
+	go func() { defer close(ended); t.run(ctx, every) }()
 	t.end = func() { stop(); cancel(); <-ended }
 	return nil
 }
@@ -131,8 +144,8 @@ func (t *Tail) heads(ctx context.Context) (Position, error) {
 }
 
 // run reads what is added until ctx ends.
-func (t *Tail) run(ctx context.Context) {
-	poll := time.NewTimer(t.opts.Poll)
+func (t *Tail) run(ctx context.Context, every time.Duration) {
+	poll := time.NewTimer(every)
 	defer poll.Stop()
 	failing := false
 	for {
@@ -150,7 +163,9 @@ func (t *Tail) run(ctx context.Context) {
 			failing = err != nil
 			t.opts.Log.Warn("following the ledger", "works", !failing, "cause", err)
 		}
-		poll.Reset(t.opts.Poll)
+		if poll.Reset(every); err != nil {
+			poll.Reset(t.opts.Poll)
+		}
 		if err == nil {
 			wait(ctx, pause)
 		}

@@ -105,6 +105,13 @@ type Limits struct {
 	CallArtifactBytes    int `yaml:"call_artifact_bytes" json:"call_artifact_bytes"`       // of all that one call registers
 	SessionArtifactBytes int `yaml:"session_artifact_bytes" json:"session_artifact_bytes"` // of all artifacts of a session
 	TenantArtifactBytes  int `yaml:"tenant_artifact_bytes" json:"tenant_artifact_bytes"`   // of all sessions of a tenant
+
+	// How many of these one principal may have; 0 is any number.
+	PrincipalSessions  int `yaml:"principal_sessions" json:"principal_sessions"` // that are open
+	PrincipalFeeds     int `yaml:"principal_feeds" json:"principal_feeds"`
+	PrincipalKnowledge int `yaml:"principal_knowledge" json:"principal_knowledge"` // knowledge bases
+	PrincipalSecrets   int `yaml:"principal_secrets" json:"principal_secrets"`
+	PrincipalTokens    int `yaml:"principal_tokens" json:"principal_tokens"` // in force
 }
 
 // Processes says how plugin processes live.
@@ -174,7 +181,8 @@ func Default() Config {
 		Approvals: Approvals{By: []string{"local:owner"}, Expire: Duration(24 * time.Hour)},
 		Ledger:    Ledger{Tools: "behind"},
 		Limits: Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2, ArtifactBytes: 8 << 30,
-			CallArtifactBytes: 1 << 30, SessionArtifactBytes: 16 << 30, TenantArtifactBytes: 64 << 30},
+			CallArtifactBytes: 1 << 30, SessionArtifactBytes: 16 << 30, TenantArtifactBytes: 64 << 30,
+			PrincipalSessions: 10_000, PrincipalFeeds: 1000, PrincipalKnowledge: 1000, PrincipalSecrets: 1000, PrincipalTokens: 500},
 		Quotas: Quotas{Principals: map[string]Quota{}, Plugins: map[string]Quota{}, Providers: map[string]int{}},
 		Processes: Processes{
 			Max: 64, Idle: Duration(5 * time.Minute), SessionIdle: Duration(30 * time.Minute),
@@ -302,6 +310,9 @@ func (c *Config) check() error {
 	within("limits.call_artifact_bytes", c.Limits.CallArtifactBytes, 1, 1<<50)
 	within("limits.session_artifact_bytes", c.Limits.SessionArtifactBytes, 1, 1<<50)
 	within("limits.tenant_artifact_bytes", c.Limits.TenantArtifactBytes, 1, 1<<50)
+	for name, most := range map[string]int{"sessions": c.Limits.PrincipalSessions, "feeds": c.Limits.PrincipalFeeds, "knowledge": c.Limits.PrincipalKnowledge, "secrets": c.Limits.PrincipalSecrets, "tokens": c.Limits.PrincipalTokens} {
+		within("limits.principal_"+name, most, 0, 1_000_000)
+	}
 	within("processes.max", c.Processes.Max, 1, 4096)
 	within("processes.per_tenant", c.Processes.PerTenant, 0, 256)
 	within("workers", c.Workers, 1, 256)

@@ -11,6 +11,7 @@ import (
 // Quotas say how many calls principals may make. Where none is written, any number.
 type Quotas struct {
 	Zone       string           `yaml:"zone" json:"zone"`             // in which days and months begin, like Europe/Berlin; UTC where it is empty
+	Total      Quota            `yaml:"total" json:"total"`           // of all principals together
 	Default    Quota            `yaml:"default" json:"default"`       // of each principal that principals does not name
 	Principals map[string]Quota `yaml:"principals" json:"principals"` // likewise, by principal
 	Plugins    map[string]Quota `yaml:"plugins" json:"plugins"`       // of each principal's calls to a plugin, or to plugin/operation
@@ -54,6 +55,7 @@ func (q Quotas) check() []error {
 			}
 		}
 	}
+	one("total", q.Total)
 	one("default", q.Default)
 	for _, name := range slices.Sorted(maps.Keys(q.Principals)) {
 		one("principals."+name, q.Principals[name])

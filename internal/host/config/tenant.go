@@ -23,6 +23,7 @@ type tenantFile struct {
 	Policy    Policy          `yaml:"policy"`
 	Approvals tenantApprovals `yaml:"approvals"`
 	Limits    Limits          `yaml:"limits"`
+	Quotas    Quotas          `yaml:"quotas"`
 	Models    struct {
 		Budget Budget `yaml:"budget"`
 	} `yaml:"models"`
@@ -71,6 +72,10 @@ func parseTenant(raw []byte, name string, site Config) (Config, error) {
 	c := site
 	base := Default()
 	f := tenantFile{Principal: TenantOwner, Policy: Policy{Default: site.Policy.Default}, Approvals: tenantApprovals{Expire: base.Approvals.Expire}, Limits: site.Limits}
+	if _, own := keys["quotas"]; !own {
+		f.Quotas = site.Quotas
+		f.Quotas.Principals = nil // which are the site's
+	}
 	f.Models.Budget = site.Models.Budget
 	if len(keys) > 0 {
 		if err := yaml.UnmarshalWithOptions(raw, &f, yaml.Strict()); err != nil {
@@ -85,7 +90,7 @@ func parseTenant(raw []byte, name string, site Config) (Config, error) {
 			*list = []string{f.Principal}
 		}
 	}
-	c.Tenant, c.Principal, c.Policy, c.Limits, c.Models.Budget = name, f.Principal, f.Policy, f.Limits, f.Models.Budget
+	c.Tenant, c.Principal, c.Policy, c.Limits, c.Quotas, c.Models.Budget = name, f.Principal, f.Policy, f.Limits, f.Quotas, f.Models.Budget
 	c.Approvals = Approvals{By: f.Approvals.By, Expire: f.Approvals.Expire}
 	c.Intents, c.Bindings, c.Env, c.Settings = base.Intents, nil, base.Env, base.Settings
 	c.Egress = egress.Grants{CAFile: site.Egress.CAFile}

@@ -149,6 +149,9 @@ func (e *examination) closed(ctx context.Context) (report ledger.Report, unread,
 	if err != nil {
 		return report, nil, err
 	}
+	if wall, err := setup.Wall(ctx, database); wall != "" || err != nil {
+		e.add("row-level security", false, err, wall)
+	}
 	if err := setup.CheckDatabase(ctx, e.Home, database); err != nil {
 		e.add("database is sound", true, err, "")
 		return report, nil, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/mortise-dev/mortise/internal/host/config"
 )
@@ -32,6 +33,7 @@ func Merge(was, read config.Config) config.Config {
 		now.Approvals.By, now.Approvals.Self = read.Approvals.By, read.Approvals.Self
 	}
 	now.Limits.InputBytes, now.Limits.OutputBytes = read.Limits.InputBytes, read.Limits.OutputBytes
+	now.Quotas = read.Quotas
 	now.Log.Level = read.Log.Level
 	now.MCP = read.MCP
 	s := &now.Server
@@ -46,6 +48,63 @@ func Merge(was, read config.Config) config.Config {
 	}
 	m.Allow, m.Budget, m.PerMinute, m.AtOnce, m.Timeout = read.Models.Allow, read.Models.Budget, read.Models.PerMinute, read.Models.AtOnce, read.Models.Timeout
 	return now
+}
+
+// A Part is one tenant of a host that takes up a changed configuration.
+type Part struct {
+	Name string
+	Was  config.Config // in force until now
+
+	// Make makes what a configuration asks for beside what is in use. put has it in force.
+	Make func(next config.Config) (put func(), err error)
+}
+
+// Prepare makes what a configuration that was read asks for: first of the site, then of its
+// other tenants, whose own files tenant reads. put has all of it in force; until then, and on
+// error, nothing has changed. next is the site's configuration as it will be.
+func Prepare(read config.Config, parts []Part, tenant func(name string, site config.Config) (config.Config, error)) (next config.Config, r Report, put func(), err error) {
+	var puts []func()
+	for i, p := range parts {
+		if i > 0 {
+			if read, err = tenant(p.Name, next); err != nil {
+				return next, r, nil, err
+			}
+		}
+		now := Merge(p.Was, read)
+		put, err := p.Make(now)
+		if err != nil && i > 0 {
+			err = fmt.Errorf("tenant %s: %w", p.Name, err)
+		}
+		if err != nil {
+			return next, r, nil, err
+		}
+		its, err := Reported(p.Was, now, read)
+		if err != nil {
+			return next, r, nil, err
+		}
+		if puts = append(puts, put); i == 0 {
+			next, r = now, its
+			continue
+		}
+		r.Changed, r.Restart = append(r.Changed, ofTenant(p.Name, its.Changed)...), append(r.Restart, ofTenant(p.Name, its.Restart)...)
+	}
+	return next, r, func() {
+		for _, put := range puts {
+			put()
+		}
+	}, nil
+}
+
+// ofTenant returns those keys that the file of a tenant may have, with its name. What it has of
+// the site's configuration is in the site's part of the report.
+func ofTenant(name string, keys []string) (own []string) {
+	for _, key := range keys {
+		first, _, _ := strings.Cut(key, ".")
+		if slices.Contains([]string{"principal", "policy", "approvals", "limits", "quotas"}, first) || key == "models.budget" {
+			own = append(own, "tenant "+name+": "+key)
+		}
+	}
+	return own
 }
 
 // asked reports whether there is a model that answers questions. The first one changes what

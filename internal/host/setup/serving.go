@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -97,6 +98,52 @@ func Serving(home string) (pid int, why string) {
 		return 0, ""
 	}
 	return pid, why
+}
+
+// LeaveServing takes the id of this process out of the note, so that no caller waits for a
+// host that ends. The lock is held until it has.
+func LeaveServing(home string) error {
+	if pid, _ := readServing(home); pid != os.Getpid() {
+		return nil
+	}
+	file, err := os.OpenFile(filepath.Join(home, ServeLock), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(servingNote(0, ""), 0)
+	return errors.Join(err, file.Close())
+}
+
+// AwaitUnserved returns when no process has the lock of a data directory any more, or with
+// the cause of ctx.
+func AwaitUnserved(ctx context.Context, home string) error {
+	path := filepath.Join(home, ServeLock)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	type turn struct {
+		lock *filelock.Lock
+		err  error
+	}
+	got := make(chan turn, 1)
+	go func() { // it ends with the process that has the lock, or with this one
+		lock, err := filelock.Acquire(path)
+		got <- turn{lock, err}
+	}()
+	select {
+	case t := <-got:
+		if t.err == nil {
+			t.lock.Remove()
+		}
+		return t.err
+	case <-ctx.Done():
+		go func() {
+			if t := <-got; t.err == nil {
+				t.lock.Remove()
+			}
+		}()
+		return context.Cause(ctx)
+	}
 }
 
 // Served reports whether a process has the lock of a data directory. It tries the lock, so

@@ -168,6 +168,15 @@ func AboutDatabase(ctx context.Context, home string, d config.Database) (string,
 	return fmt.Sprintf("SQLite %s, %s, synchronous FULL", sqlite3.SQLITE_VERSION, filepath.Join(home, sqlite.File)), nil
 }
 
+// Wall says that a database keeps the rows of tenants apart by itself, and the error why it
+// does not. SQLite cannot: there is "" for it.
+func Wall(ctx context.Context, d config.Database) (string, error) {
+	if d == "" {
+		return "", nil
+	}
+	return postgres.Wall(ctx, d.URL())
+}
+
 // Writable returns nil if a write to the database reaches the disk: one that leaves
 // nothing behind is tried.
 func Writable(ctx context.Context, st store.Store, tenant string) error {

@@ -306,6 +306,7 @@ func (g *group) release(w *worker, call *waitfor.Call, err error) {
 	w.drop(call)
 	w.busy--
 	w.lastUsed = time.Now()
+	g.touch()
 	var unsent *notSent
 	g.served = g.served || !errors.As(err, &unsent)
 	if !isDead(err) {
@@ -358,6 +359,7 @@ func (g *group) late(w *worker) {
 	}
 	w.busy--
 	w.lastUsed = time.Now()
+	g.touch()
 	if w.held == 0 && w.impatience != nil {
 		w.impatience.Stop()
 		w.impatience = nil

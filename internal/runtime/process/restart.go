@@ -56,6 +56,17 @@ func (p *past) add(l lineage) {
 	p.order = append(p.order, l)
 }
 
+// forget takes out what which reports true of.
+func (p *past) forget(which func(lineage) bool) {
+	p.order = slices.DeleteFunc(p.order, func(l lineage) bool {
+		if !which(l) {
+			return false
+		}
+		delete(p.known, l)
+		return true
+	})
+}
+
 // inherit finds out whether an earlier group served what g is to serve. The
 // caller has the runner's lock.
 func (r *Runner) inherit(g *group) {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -98,6 +99,10 @@ type Runner struct {
 	count  int // processes there are, started or starting
 	past   past
 	closed bool
+
+	sessionsEnded bool // by EndSession
+
+	keptUsed atomic.Int64 // when a process that keeps something ended a call, in nanoseconds
 }
 
 // A key tells which calls may share a process: the same package, for the same

@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"regexp"
 	"strings"
 	"time"
@@ -37,6 +38,7 @@ type Options struct {
 	Store    Store
 	Files    Reader           // nil where no files are read
 	Embedder Embedder         // nil for words alone
+	Most     int              // knowledge bases of who creates them; any number where it is 0
 	Now      func() time.Time // time.Now where it is nil
 
 	// Clean takes out of a text what may not be kept. It may be nil.
@@ -114,6 +116,12 @@ func (b *Bases) Create(ctx context.Context, tenant string, base Base) (Base, err
 	}
 	var fresh bool
 	err := b.opts.Store.Write(ctx, func(tx Tx) (err error) {
+		if b.opts.Most > 0 {
+			n, err := tx.Owned(ctx, ownedKnowledge, tenant, b.opts.Most, row.CreatedBy)
+			if err = errors.Join(err, ownedKnowledge.Most(n, b.opts.Most, "limits.principal_knowledge")); err != nil {
+				return err
+			}
+		}
 		if fresh, err = tx.InsertKB(row); err != nil || !fresh {
 			return err
 		}

@@ -29,3 +29,5 @@ type (
 	kvKey            = store.KVKey
 	kvRow            = store.KVRow
 )
+
+const ownedKnowledge = store.OwnedKnowledge

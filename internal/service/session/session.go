@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"io"
 	"regexp"
 	"strings"
@@ -36,6 +37,7 @@ type Options struct {
 	MaxArtifact int64            // bytes of one artifact; 8 GiB where it is 0
 	MaxSession  int64            // bytes of the artifacts of one session; no limit where it is 0
 	MaxTenant   int64            // bytes of the artifacts of all sessions of one tenant; likewise
+	MaxOpen     int              // open sessions of one principal; any number where it is 0
 	MaxInline   int              // bytes of one that is kept in the store itself; 64 KiB where it is 0, none where it is negative
 	Now         func() time.Time // time.Now where it is nil
 
@@ -143,6 +145,12 @@ func (s *Sessions) Create(ctx context.Context, tenant string, o Open) (Session, 
 		Tenant: tenant, Name: o.Name, Kind: cmp.Or(o.Kind, Investigation), Owner: s.By, Pillar: o.Pillar, State: sessionOpen, Labels: []string{}, CreatedAt: now, UpdatedAt: now,
 	}
 	err := s.write(ctx, func(tx Tx) (err error) {
+		if s.MaxOpen > 0 {
+			n, err := tx.Owned(ctx, ownedSessions, tenant, s.MaxOpen, row.Owner)
+			if err = errors.Join(err, ownedSessions.Most(n, s.MaxOpen, "limits.principal_sessions")); err != nil {
+				return err
+			}
+		}
 		row.ID, err = freshID("sess_", 6, func(id string) (bool, error) {
 			had, err := tx.Session(ctx, tenant, id)
 			return had != nil, err

@@ -31,3 +31,5 @@ const (
 	sessionOpen   = store.SessionOpen
 	sessionClosed = store.SessionClosed
 )
+
+const ownedSessions = store.OwnedSessions

@@ -119,6 +119,7 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 		}
 		return nil, err
 	}
+	e.Others = func(fn func()) (stop func(), all bool) { return watchFile(path+"-wal", fn) }
 	s.Store = sqlstore.New(e)
 	return s, nil
 }

@@ -32,7 +32,7 @@ func (r *reader) Agent(ctx context.Context, tenant, id string) (*store.AgentRow,
 // Agents implements [store.Reader].
 func (r *reader) Agents(ctx context.Context, tenant string) ([]store.AgentRow, error) {
 	q := selectFrom(agentColumns, "agents")
-	q.equal("tenant", tenant)
+	q.of(ctx, r, tenant)
 	q.orderBy("tenant, id")
 	return all(rows(ctx, r, q, scanAgent))
 }
@@ -51,8 +51,8 @@ func (t *tx) UpdateAgent(r store.AgentRow) (bool, error) {
 
 // DeleteAgent implements [store.Tx].
 func (t *tx) DeleteAgent(tenant, id string) (bool, error) {
-	for _, table := range []string{`assignments WHERE tenant = ? AND subject = ?`, `memories WHERE tenant = ? AND agent = ?`, `outbox WHERE tenant = ? AND agent = ?`} {
-		if _, err := t.Exec(`DELETE FROM `+table, tenant, id); err != nil {
+	for _, theirs := range []string{`DELETE FROM assignments WHERE tenant = ? AND subject = ?`, `DELETE FROM memories WHERE tenant = ? AND agent = ?`, `DELETE FROM outbox WHERE tenant = ? AND agent = ?`} {
+		if _, err := t.Exec(theirs, tenant, id); err != nil {
 			return false, err
 		}
 	}

@@ -34,7 +34,7 @@ func (r *reader) ApprovalByToken(ctx context.Context, tenant, tokenHash string) 
 // Approvals implements [store.Reader].
 func (r *reader) Approvals(ctx context.Context, f store.ApprovalFilter) ([]store.ApprovalRow, error) {
 	q := selectFrom(approvalColumns, "approvals")
-	q.equal("tenant", f.Tenant)
+	q.of(ctx, r, f.Tenant)
 	q.state(string(f.State), string(store.ApprovalOpen))
 	q.equal("subject_kind", f.SubjectKind)
 	q.equal("subject_id", f.SubjectID)

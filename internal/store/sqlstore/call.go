@@ -44,7 +44,7 @@ func (r *reader) CallByKey(ctx context.Context, tenant, operation, key string) (
 // Calls implements [store.Reader].
 func (r *reader) Calls(ctx context.Context, f store.CallFilter) ([]store.CallRow, error) {
 	q := selectFrom(callColumns, "calls")
-	q.equal("tenant", f.Tenant)
+	q.of(ctx, r, f.Tenant)
 	q.equal("operation", f.Operation)
 	q.state(string(f.State), string(store.CallQueued), string(store.CallRunning))
 	q.equal("session_id", f.Session)

@@ -25,7 +25,7 @@ func (r *reader) Conversation(ctx context.Context, tenant, session string) (*sto
 // Conversations implements [store.Reader].
 func (r *reader) Conversations(ctx context.Context, f store.ConversationFilter) ([]store.ConversationRow, error) {
 	q := selectFrom(conversationColumns, "conversations")
-	q.equal("tenant", f.Tenant)
+	q.of(ctx, r, f.Tenant)
 	q.equal("agent", f.Agent)
 	q.equal("channel", f.Channel)
 	q.equal("peer", f.Peer)
@@ -158,7 +158,7 @@ func (t *tx) Handled(tenant, session string, n int64) error {
 // Outbox implements [store.Reader].
 func (r *reader) Outbox(ctx context.Context, f store.OutboxFilter) ([]store.OutboxRow, error) {
 	q := selectFrom(outboxColumns, "outbox")
-	q.equal("tenant", f.Tenant)
+	q.of(ctx, r, f.Tenant)
 	q.equal("agent", f.Agent)
 	q.equal("plugin", f.Plugin)
 	q.where("next_at > 0")

@@ -29,9 +29,14 @@ type Engine struct {
 	Same      func() error                                 // nil while the file is the one that was opened; nil if there is none to look at
 	Fatal     func(err error) bool                         // a failed statement after which the disk cannot be trusted; nil if there are none
 
-	Chain int64                                 // the one this process appends to, where all share it
-	Key   func(Tx) (*store.Key, error)          // called for the first entry, and only by the committer
-	Node  store.NodeRow                         // this process
+	Chain int64                        // the one this process appends to, where all share it
+	Key   func(Tx) (*store.Key, error) // called for the first entry, and only by the committer
+	Node  store.NodeRow                // this process
+
+	// Others has fn called soon after other processes commit; all is false where it cannot.
+	// It is nil for an engine that hears of none.
+	Others func(fn func()) (stop func(), all bool)
+
 	Enter func() error                          // before the transaction that puts the node on the books; nil does nothing
 	Leave func(ctx context.Context, clean bool) // after the one that took it off, or, not clean, when it ends with its books open
 

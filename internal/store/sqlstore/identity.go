@@ -82,6 +82,7 @@ const putUser = `INSERT INTO users (` + userColumns + `) VALUES (?, ?, ?, ?, ?, 
 // User implements [store.Reader].
 func (r *reader) User(ctx context.Context, id string) (*store.UserRow, error) {
 	q := selectFrom(userColumns, "users")
+	q.of(ctx, r, "")
 	q.where("id = ?", id)
 	return one(rows(ctx, r, q, scanUser))
 }
@@ -127,6 +128,7 @@ const browserColumns = `tenant, id, hash, user_id, asker, created_at, signed_in_
 // BrowserSession implements [store.Reader].
 func (r *reader) BrowserSession(ctx context.Context, hash string) (*store.BrowserSessionRow, error) {
 	q := selectFrom(browserColumns+", used_at, used_from", "browser_sessions")
+	q.of(ctx, r, "")
 	q.where("hash = ?", hash)
 	return one(rows(ctx, r, q, scanBrowser))
 }
@@ -159,8 +161,8 @@ func (t *tx) DeleteBrowserSession(tenant, id string) (bool, error) {
 }
 
 // UseBrowserSession implements [store.Tx].
-func (t *tx) UseBrowserSession(id string, at time.Time, from string) error {
-	_, err := t.Exec(`UPDATE browser_sessions SET used_at = ?, used_from = ? WHERE id = ?`, micros(at), from, id)
+func (t *tx) UseBrowserSession(tenant, id string, at time.Time, from string) error {
+	_, err := t.Exec(`UPDATE browser_sessions SET used_at = ?, used_from = ? WHERE tenant = ? AND id = ?`, micros(at), from, tenant, id)
 	return err
 }
 

@@ -52,7 +52,7 @@ func (r *reader) PlanByKey(ctx context.Context, tenant, key string) (*store.Plan
 // Plans implements [store.Reader].
 func (r *reader) Plans(ctx context.Context, f store.PlanFilter) ([]store.PlanRow, error) {
 	q := selectFrom(planColumns, "plans")
-	q.equal("tenant", f.Tenant)
+	q.of(ctx, r, f.Tenant)
 	q.state(string(f.State), string(store.PlanQueued), string(store.PlanRunning), string(store.PlanPending))
 	q.equal("node", f.Node)
 	if f.Live {

@@ -26,6 +26,7 @@ type reader struct {
 	calm   context.Context       // takes the place of callers' contexts; nil in none
 	keep   string                // of the engine, in a transaction
 	failed func(err error) error // receives each error; may be nil
+	part   func() string         // the tenant whose rows are asked for where a question names none; nil for those of all
 }
 
 // Body implements [store.Reader].
@@ -55,6 +56,7 @@ func bytesOf(data *[]byte, err error) ([]byte, error) {
 // Bodies implements [store.Reader].
 func (r *reader) Bodies(ctx context.Context) iter.Seq2[store.BodyRow, error] {
 	q := selectFrom("tenant, hash, data, expires_at", "bodies")
+	q.of(ctx, r, "")
 	q.where("data IS NOT NULL")
 	return rows(ctx, r, q, func(rows *record, b *store.BodyRow) error {
 		var expires int64
@@ -67,6 +69,7 @@ func (r *reader) Bodies(ctx context.Context) iter.Seq2[store.BodyRow, error] {
 // Entry implements [store.Reader].
 func (r *reader) Entry(ctx context.Context, chain, seq int64) (*plugin.Entry, error) {
 	q := selectFrom(entryColumns, "entries")
+	q.of(ctx, r, "")
 	q.where("chain = ?", chain)
 	q.where("seq = ?", seq)
 	return one(rows(ctx, r, q, scanEntry))
@@ -81,9 +84,7 @@ func (r *reader) Entries(ctx context.Context, f store.EntryFilter) iter.Seq2[plu
 	if f.After != 0 {
 		q.where("seq > ?", f.After)
 	}
-	if f.Tenant != "" {
-		q.where("tenant = ?", f.Tenant)
-	}
+	q.of(ctx, r, f.Tenant)
 	if f.Subject != "" {
 		q.where("subject = ?", f.Subject)
 	}

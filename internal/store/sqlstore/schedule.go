@@ -31,7 +31,7 @@ func (r *reader) Schedule(ctx context.Context, tenant, id string) (*store.Schedu
 // Schedules implements [store.Reader].
 func (r *reader) Schedules(ctx context.Context, f store.ScheduleFilter) ([]store.ScheduleRow, error) {
 	q := selectFrom(scheduleColumns, "schedules")
-	q.equal("tenant", f.Tenant)
+	q.of(ctx, r, f.Tenant)
 	if f.DueBefore.IsZero() {
 		q.page(f.Before, f.Limit)
 	} else {

@@ -29,7 +29,7 @@ func (r *reader) Secret(ctx context.Context, n store.SecretName) (*store.SecretR
 // Secrets implements [store.Reader].
 func (r *reader) Secrets(ctx context.Context, f store.SecretFilter) ([]store.SecretRow, error) {
 	q := selectFrom(secretColumns, "secrets")
-	q.equal("tenant", f.Tenant)
+	q.of(ctx, r, f.Tenant)
 	if f.Before > 0 {
 		q.where("key_id < ?", f.Before)
 	}

@@ -25,13 +25,36 @@ func (r *reader) Session(ctx context.Context, tenant, id string) (*store.Session
 // Sessions implements [store.Reader].
 func (r *reader) Sessions(ctx context.Context, f store.SessionFilter) ([]store.SessionRow, error) {
 	q := selectFrom(sessionColumns, "sessions")
-	q.equal("tenant", f.Tenant)
+	q.of(ctx, r, f.Tenant)
 	if f.Prefix != "" {
 		q.where("substr(id, 1, ?) = ?", len(f.Prefix), f.Prefix)
 	}
 	q.orderBy("created_at DESC, id DESC")
 	q.limit(f.Limit)
 	return all(rows(ctx, r, q, scanSession))
+}
+
+// owned counts what there is of a kind.
+var owned = map[store.Kind]string{
+	store.OwnedSessions:  `(SELECT 1 AS one FROM sessions WHERE tenant = ? AND owner = ? AND state = 'open' LIMIT ?) AS counted`,
+	store.OwnedFeeds:     `(SELECT 1 AS one FROM schedules WHERE tenant = ? AND owner_type = ? AND owner_id = ? LIMIT ?) AS counted`,
+	store.OwnedKnowledge: `(SELECT 1 AS one FROM kbs WHERE tenant = ? AND created_by = ? LIMIT ?) AS counted`,
+	store.OwnedSecrets:   `(SELECT 1 AS one FROM secrets WHERE tenant = ? AND scope = ? AND subject = ? LIMIT ?) AS counted`,
+}
+
+// Owned implements [store.Reader].
+func (r *reader) Owned(ctx context.Context, kind store.Kind, tenant string, most int, owner ...string) (int, error) {
+	q := selectFrom("count(*)", owned[kind])
+	q.args = append(q.args, tenant)
+	for _, of := range owner {
+		q.args = append(q.args, of)
+	}
+	q.args = append(q.args, most)
+	n, err := one(rows(ctx, r, q, func(rows *record, n *int64) error { return rows.Scan(n) }))
+	if n == nil {
+		return 0, err
+	}
+	return int(*n), err
 }
 
 // InsertSession implements [store.Tx].

@@ -79,7 +79,7 @@ func (s *Store) snapshot(ctx context.Context, tenant string, fn func(store.Reade
 		return err
 	}
 	defer tx.Rollback() // nothing was written
-	return fn(&reader{newest: s.newest, own: s.own, text: s.text, typed: s.typed, query: func(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return fn(&reader{part: func() string { return tenant }, newest: s.newest, own: s.own, text: s.text, typed: s.typed, query: func(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 		ctx = within(ctx, tenant)
 		var stmt *sql.Stmt
 		if s.read != nil {

@@ -84,6 +84,17 @@ func within(ctx context.Context, tenant string) context.Context {
 	return store.InTenant(ctx, tenant)
 }
 
+// of bounds a query to the rows of the tenant that is asked for. Where none is, it is bound to
+// that of the part of the store that is asked; work of the site has the rows of all.
+func (q *query) of(ctx context.Context, r *reader, tenant string) {
+	if tenant == "" && r.part != nil && store.TenantOf(ctx) != store.AllTenants {
+		tenant = r.part()
+	}
+	if tenant != "" && tenant != store.AllTenants {
+		q.where("tenant = ?", tenant)
+	}
+}
+
 // A division is a store as one tenant sees it.
 type division struct {
 	reader
@@ -94,6 +105,7 @@ type division struct {
 // For implements [store.Divisible].
 func (s *Store) For(tenant string) store.Store {
 	d := &division{reader: s.reader, of: s, tenant: tenant}
+	d.part = func() string { return tenant }
 	d.query = func(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 		return s.query(within(ctx, tenant), query, args...)
 	}
@@ -127,7 +139,7 @@ func (d *division) Recover(context.Context, func(store.Tx, store.NodeRow) error)
 }
 
 // Watch implements [store.Store].
-func (d *division) Watch(fn func()) (stop func()) { return d.of.Watch(fn) }
+func (d *division) Watch(fn func()) (stop func(), all bool) { return d.of.Watch(fn) }
 
 // Node implements [store.Store].
 func (d *division) Node() string { return d.of.Node() }

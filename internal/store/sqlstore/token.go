@@ -20,6 +20,7 @@ const putToken = `INSERT INTO tokens (` + tokenColumns + `, used_at, used_from) 
 // Token implements [store.Reader].
 func (r *reader) Token(ctx context.Context, id string) (*store.TokenRow, error) {
 	q := selectFrom(tokenColumns+", used_at, used_from", "tokens")
+	q.of(ctx, r, "")
 	q.where("id = ?", id)
 	return one(rows(ctx, r, q, scanToken))
 }
@@ -51,8 +52,8 @@ func (t *tx) PutToken(r store.TokenRow) error {
 }
 
 // UseToken implements [store.Tx].
-func (t *tx) UseToken(id string, at time.Time, from string) error {
-	_, err := t.Exec(`UPDATE tokens SET used_at = ?, used_from = ? WHERE id = ?`, micros(at), from, id)
+func (t *tx) UseToken(tenant, id string, at time.Time, from string) error {
+	_, err := t.Exec(`UPDATE tokens SET used_at = ?, used_from = ? WHERE tenant = ? AND id = ?`, micros(at), from, tenant, id)
 	return err
 }
 

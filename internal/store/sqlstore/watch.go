@@ -18,9 +18,13 @@ func (w *watchers) tell() {
 }
 
 // Watch implements [store.Store].
-func (s *Store) Watch(fn func()) (stop func()) {
+func (s *Store) Watch(fn func()) (stop func(), all bool) {
+	others := func() {}
+	if s.engine.Others != nil {
+		others, all = s.engine.Others(fn)
+	}
 	if s.committer == nil { // it writes nothing
-		return func() {}
+		return others, all
 	}
 	w := &s.committer.watchers
 	w.mu.Lock()
@@ -32,8 +36,9 @@ func (s *Store) Watch(fn func()) (stop func()) {
 	id := w.last
 	w.tells[id] = fn
 	return func() {
+		others()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.tells, id)
-	}
+	}, all
 }

@@ -73,7 +73,8 @@ func (w *writer) begin() (*tx, error) {
 		}
 	}
 	t := &tx{writer: w, chain: w.engine.Chain}
-	t.reader = reader{newest: w.engine.Newest, own: w.engine.Own, text: &w.engine.Text, typed: w.engine.Untyped, query: w.query, calm: w.ctx, keep: w.engine.Keep, failed: t.fail}
+	t.reader = reader{newest: w.engine.Newest, own: w.engine.Own, text: &w.engine.Text, typed: w.engine.Untyped, query: w.query, calm: w.ctx, keep: w.engine.Keep, failed: t.fail,
+		part: func() string { return w.tenant }}
 	t.Verified = store.Verified{Reader: &t.reader, By: t}
 	return t, nil
 }

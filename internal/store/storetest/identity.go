@@ -139,7 +139,8 @@ func browserSessions(t *testing.T, b *bundle) {
 	}
 	check(first, second)
 	first.UsedAt, first.UsedFrom = epoch.Add(time.Minute), "127.0.0.1"
-	write(t, b, func(tx store.Tx) error { return tx.UseBrowserSession("s1", first.UsedAt, first.UsedFrom) })
+	write(t, b, func(tx store.Tx) error { return tx.UseBrowserSession("u", "s1", epoch, "another tenant's") })
+	write(t, b, func(tx store.Tx) error { return tx.UseBrowserSession("t", "s1", first.UsedAt, first.UsedFrom) })
 	check(first, second)
 	for hash, want := range map[string]*store.BrowserSessionRow{"11": &first, "00": &foreign, "s1": nil, "": nil} {
 		if got, err := b.BrowserSession(t.Context(), hash); err != nil || !reflect.DeepEqual(got, want) {

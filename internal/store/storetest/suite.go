@@ -37,6 +37,7 @@ var suite = []struct {
 	{"a plan's lost fence writes nothing", planFence},
 	{"plans are filtered", planFilters},
 	{"plans can go on that nothing holds up", plansReady},
+	{"a part of a store answers with its own rows", partOfAStore},
 	{"policies", policies},
 	{"identities", identities},
 	{"tokens", tokens},

@@ -27,12 +27,20 @@ func (c *command) await(ctx context.Context, q *ask, id string, limit time.Durat
 	w := host.Waiting{Limit: limit, Resumes: func(row *host.CallRow) func() { return c.resumes(ctx, row.ID) }}
 	if asks != nil {
 		w.Left = asks.leave
-		w.Between = func(ctx context.Context, pause time.Duration) (bool, error) {
-			done, err := asks.wait(ctx, pause)
+		w.Between = func(ctx context.Context) (bool, error) {
+			done, err := asks.wait(ctx)
 			return !done, err
 		}
 	}
-	return q.Calls().Wait(ctx, id, w)
+	res, err := q.Calls().Wait(ctx, id, w)
+	if q.app != nil || !client.Gone(err) || q.Who().Manner != client.OverSocket {
+		return res, err
+	}
+	err = c.reach(ctx, inHost, func(q *ask) (err error) { // the host has ended, and the call may go on here
+		res, err = q.Calls().Wait(ctx, id, w)
+		return err
+	})
+	return res, err
 }
 
 // resumes tells a person that this command runs a call, until what it returns is called:

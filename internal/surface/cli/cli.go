@@ -153,7 +153,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 			root.AddCommand(cmd)
 		}
 	}
-	root.AddCommand(c.keep(), exitHelp())
+	root.AddCommand(exitHelp())
 	root.SetHelpCommandGroupID(hostGroup)
 	root.SetCompletionCommandGroupID(hostGroup)
 	root.InitDefaultCompletionCmd()
@@ -184,11 +184,11 @@ func (c *command) groups() []helpGroup {
 	return []helpGroup{
 		{"run", "Run and follow", []*cobra.Command{c.run(), c.calls(), c.approvals(), c.plans(), c.feeds(), c.sessions(), c.artifacts(), c.ledger()}},
 		{"plugins", "Plugins", []*cobra.Command{c.new(), c.plugins(), c.check(), c.test(), c.route(), c.adapters()}},
-		{"agents", "Agents", []*cobra.Command{c.agents(), c.chat(), c.models()}},
+		{"agents", "Agents", []*cobra.Command{c.agents(), c.chat(), c.mcp(), c.models()}},
 		{"knowledge", "Knowledge", []*cobra.Command{c.knowledge(), c.reference()}},
 		{"people", "People and rights", []*cobra.Command{c.policy(), c.identities(), c.users(), c.tenants(), c.tokens(), c.quotas(), c.secrets(), c.connect(), c.accounts()}},
 		{"hosts", "Hosts elsewhere", []*cobra.Command{c.login(), c.logout(), c.contexts()}},
-		{hostGroup, "Host", []*cobra.Command{c.serve(), c.doctor(), c.configuration(), c.backup(), c.restore(), c.recovery(), c.version()}},
+		{hostGroup, "Host", []*cobra.Command{c.serve(), c.console(), c.doctor(), c.configuration(), c.backup(), c.restore(), c.recovery(), c.version()}},
 	}
 }
 

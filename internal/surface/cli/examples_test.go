@@ -125,6 +125,7 @@ var needy = []string{
 	"mortise models test",      // models
 	"mortise feeds list",       // watches
 	"mortise login",            // a host elsewhere
+	"mortise console",          // a host that serves
 	"mortise logout",           // likewise
 	"mortise doctor",           // a machine that has everything
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,9 +39,9 @@ Commands go to the context in use unless --server, --embedded or --home say othe
 			return nil
 		},
 	}, func(ctx context.Context, _ *ask) (done, error) {
-		token, err := c.readToken()
+		token, err := terminal.Phrase(c.in, c.errs, "the token")
 		if err != nil {
-			return done{}, err
+			return done{}, usage{err}
 		}
 		kept, who, err := client.Login(ctx, c.server, token, name, c.say)
 		if errors.As(err, new(client.Misuse)) {
@@ -51,25 +49,6 @@ Commands go to the context in use unless --server, --embedded or --home say othe
 		}
 		return done{value: view.ContextOf(kept.Name, kept.URL, who.Principal, true), said: fmt.Sprintf("%s is %s, as %s; it is in use", kept.Name, kept.URL, who.Principal)}, err
 	})
-}
-
-// maxTokenLine bounds what is read as a token.
-const maxTokenLine = 4096
-
-// readToken asks for a token without showing it, or reads a line of standard input.
-func (c *command) readToken() (string, error) {
-	if f, ok := c.in.(*os.File); ok && terminal.Is(f) {
-		return terminal.Secret(f, c.errs, "the token")
-	}
-	raw, err := io.ReadAll(io.LimitReader(c.in, maxTokenLine))
-	if err != nil {
-		return "", fmt.Errorf("reading the token: %w", err)
-	}
-	token := strings.TrimSpace(string(raw))
-	if token == "" || strings.ContainsAny(token, " \n\t") {
-		return "", usage{errors.New("standard input is one line, the token")}
-	}
-	return token, nil
 }
 
 func (c *command) logout() *cobra.Command {
@@ -101,4 +80,22 @@ func (c *command) contexts() *cobra.Command {
 			}),
 		c.change(spec{use: "remove NAME", short: "Forget a host with its token", example: "  mortise contexts remove mortise.example.com", door: nowhere},
 			func(_ context.Context, q *ask) (done, error) { return forgot(q.args[0]) }))
+}
+
+func (c *command) console() *cobra.Command {
+	var show bool
+	return c.change(spec{
+		use: "console", short: "Open the web console in your browser, signed in", example: "  mortise console --print", args: cobra.NoArgs, door: nowhere,
+		long: "Open the web console of the host that serves the data directory in your browser, signed in\nas its owner, or that of the host of --server, where you sign in yourself.",
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().BoolVar(&show, "print", false, "print the link: it is good once, for 5 minutes, on this machine")
+		},
+	}, func(ctx context.Context, _ *ask) (done, error) {
+		link, err := client.Console(ctx, c.options())
+		said := link
+		if err == nil && !show {
+			said, err = "the console is open in your browser", client.OpenConsole(c.home, link)
+		}
+		return done{value: map[string]string{"link": link}, said: said}, err
+	})
 }

@@ -18,7 +18,7 @@ import (
 func (c *command) asking(a *app.App) *ask {
 	who := c.who(host.PrincipalName(a.Principal), a.Config.Principal)
 	who.Home = a.Home
-	return &ask{Host: client.Embedded(a.As(a.Principal), who), app: a}
+	return &ask{Host: client.Holding(a.As(a.Principal), who, c.options(), a.Sandbox.Tell), app: a}
 }
 
 // who is who acts on a host that is in this process.
@@ -33,7 +33,7 @@ func (c *command) options() client.Options {
 		server = client.Here
 	}
 	return client.Options{
-		Server: server, Home: c.home, Config: c.config, As: c.as, Token: os.Getenv("MORTISE_TOKEN"), Say: c.say,
+		Server: server, Home: c.home, Config: c.config, As: c.as, Token: os.Getenv("MORTISE_TOKEN"), Say: c.say, Database: c.databaseURL(),
 		Chosen: c.homeGiven || c.config != "" || c.databaseURL() != "" || os.Getenv("MORTISE_HOME") != "",
 	}
 }
@@ -118,4 +118,11 @@ func (c *command) publicBase(q *ask) (string, error) {
 	}
 	conf, _, err := setup.ReadConfig(c.home, c.config)
 	return conf.Server.Base(""), err
+}
+
+// mcp serves operations as tools, to a client that starts the program.
+func (c *command) mcp() *cobra.Command {
+	return client.MCPCommand(c.in, c.out, c.errs, func(ctx context.Context, do func(client.Host) error) error {
+		return c.reach(ctx, inHost, func(q *ask) error { return do(q.Host) })
+	})
 }

@@ -60,12 +60,12 @@ type world struct {
 }
 
 // alone are the commands for which no host may serve, or which need none.
-var alone = map[string]bool{"serve": true, "restore": true, "backup": true, "doctor": true, "keep": true}
+var alone = map[string]bool{"serve": true, "restore": true, "backup": true, "doctor": true}
 
 // asking are the commands that may ask the host that serves.
 var asking = []string{
 	"run", "calls", "approvals", "plans", "ledger", "sessions", "artifacts", "route",
-	"plugins", "plugin", "agents", "agent", "chat", "feeds", "kb", "reference", "policy", "identities", "users", "tokens", "secrets", "connect", "accounts", "models",
+	"plugins", "plugin", "agents", "agent", "chat", "feeds", "kb", "reference", "policy", "identities", "users", "tenants", "tokens", "secrets", "connect", "accounts", "models",
 	"adapters", "recovery",
 }
 
@@ -296,8 +296,17 @@ func TestStoriesAtAURL(t *testing.T) { stories(t, url) }
 // alone.
 var covering = []string{
 	"approvals", "artifact", "artifacts", "calls", "calls_settle", "dry_run", "exit_codes", "ids", "ids_plans", "input", "json", "key", "ledger", "plans",
-	"adapters", "agents", "agents_plugins", "approve", "chat", "feeds", "kb", "models", "policy_stored", "reference", "register", "rollback", "secrets", "tokens", "users",
+	"adapters", "agents", "agents_plugins", "approve", "chat", "feeds", "kb", "models", "policy_stored", "reference", "register", "rollback", "secrets", "tenants", "tokens", "users",
 	"progress", "route", "run_name", "run_path", "session_calls", "sessions", "set", "wait_key", "watch",
+}
+
+// serving returns the host that serves a data directory for a story, 0 where none does.
+func serving(home string) int {
+	var is served
+	if raw, err := os.ReadFile(home + ".story"); err != nil || json.Unmarshal(raw, &is) != nil || !is.alive() {
+		return 0
+	}
+	return is.PID
 }
 
 // hosts ends the hosts of a story.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
@@ -27,15 +26,15 @@ func newPrompt(c *command, q *ask, id string) *prompt {
 	return &prompt{c: c, q: q, id: id, in: c.in.(*os.File)}
 }
 
-// wait asks, and waits so long for an answer. done reports that there is nothing
+// wait asks, and waits for an answer until ctx ends. done reports that there is nothing
 // more to ask. The reader is not left in the background: nothing is read before
 // there is a line.
-func (p *prompt) wait(ctx context.Context, pause time.Duration) (done bool, err error) {
+func (p *prompt) wait(ctx context.Context) (done bool, err error) {
 	if !p.asked {
 		p.asked = true
 		fmt.Fprint(p.c.errs, "\nApprove? [y/N] ")
 	}
-	ready, err := terminal.Readable(p.in, pause)
+	ready, err := terminal.Readable(ctx, p.in)
 	if ctx.Err() != nil || !ready && err == nil {
 		return false, nil
 	}
@@ -51,7 +50,7 @@ func (p *prompt) wait(ctx context.Context, pause time.Duration) (done bool, err 
 		return false, fmt.Errorf("reading the answer: %w", err)
 	}
 	if yes, known := terminal.Agrees(line); known {
-		return true, p.decide(ctx, yes)
+		return true, p.decide(context.WithoutCancel(ctx), yes) // it is news, which ends ctx
 	}
 	p.asked = false // any other input is not an answer
 	return false, nil

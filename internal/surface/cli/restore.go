@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host/setup"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/upkeep"
 )
@@ -41,6 +42,9 @@ afterwards, and runs nothing that has effects until 'mortise recovery confirm'.`
 			return usage{errNoHome}
 		}
 		o.File, o.Home = q.args[0], c.home
+		if err := client.EndBackground(ctx, c.options()); err != nil {
+			return err
+		}
 		if setup.HasDatabase(c.home) { // what is there is replaced
 			if err := c.mayBackup(ctx); err != nil {
 				return err

@@ -42,7 +42,8 @@ func TestMain(m *testing.M) {
 //	together COMMAND : COMMAND   run commands at the same time; all must succeed
 //	raw TEXT...                  stdout or stderr holds these bytes, Go escapes read; or, with !, none of them
 //	terminal COLUMNS COMMAND...  run a command on a terminal, on Linux; stdout is all that arrived there
-//	keeper [kill]                there is a process that keeps a session of this story, and with kill not any more
+//	background [kill]            there is a host in the background of this story, and with kill not any more: in the
+//	                             manners in which a host serves, that one is meant
 //	dig NAME PATH                put a member of stdout's object into the variable NAME
 //
 // A story begins with [!embedded] skip where it is about the data directory in the process of
@@ -60,7 +61,7 @@ func stories(t *testing.T, manner string) {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("TZ", "UTC")
 			env.Defer(func() { // a story that failed half way leaves none behind either
-				for _, pid := range keepers(env.Getenv("MORTISE_HOME")) {
+				for _, pid := range inBackground(env.Getenv("MORTISE_HOME")) {
 					_ = syscall.Kill(pid, syscall.SIGKILL)
 				}
 			})
@@ -98,7 +99,7 @@ func stories(t *testing.T, manner string) {
 var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"exits": exits, "onejson": oneJSON, "sqledit": sqlEdit, "interrupted": interrupted,
 	"killed": killed, "gone": gone, "together": together, "raw": raw, "dig": dig,
-	"keeper": keeper,
+	"background": background,
 }
 
 func goEnv(name string) string {
@@ -240,17 +241,22 @@ func killed(ts *testscript.TestScript, _ bool, args []string) {
 	_ = cmd.Wait()
 }
 
-// keeper looks for processes that keep a session of the story.
-func keeper(ts *testscript.TestScript, neg bool, args []string) {
+// background looks for the background host of the story.
+func background(ts *testscript.TestScript, neg bool, args []string) {
+	home := ts.Getenv("MORTISE_HOME")
 	var found []int
 	for range 300 { // one that was told to end may take a moment
-		if found = keepers(ts.Getenv("MORTISE_HOME")); len(found) == 0 == neg {
+		found = inBackground(home)
+		if pid := serving(home); pid != 0 && !neg {
+			found = append(found, pid)
+		}
+		if len(found) == 0 == neg {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	if len(found) == 0 != neg {
-		ts.Fatalf("keepers: %v", found)
+		ts.Fatalf("hosts in the background: %v", found)
 	}
 	if len(args) > 0 {
 		for _, pid := range found {
@@ -259,13 +265,13 @@ func keeper(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// keepers returns the processes that keep a session in a data directory.
-func keepers(home string) (pids []int) {
+// inBackground returns the background hosts of a data directory.
+func inBackground(home string) (pids []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range all {
 		raw, err := os.ReadFile(path)
 		args := strings.Split(string(raw), "\x00")
-		if err == nil && len(args) > 4 && args[1] == "keep" && args[4] == home {
+		if err == nil && len(args) > 4 && args[1] == "serve" && args[2] == "--background" && args[4] == home {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			pids = append(pids, pid)
 		}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/signal"
@@ -12,14 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/host/setup"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/server"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) serve() *cobra.Command {
 	var address string
-	var insecure bool
+	var insecure, background bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Stay, and do what is waiting: queued calls, plans, what dead nodes left",
@@ -40,6 +40,9 @@ recovers what it interrupted. SIGHUP, or 'mortise serve reload', reads mortise.y
   mortise serve --listen 127.0.0.1:8080`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if background {
+				return c.stayBehind(cmd.Context())
+			}
 			where := &address
 			if !cmd.Flags().Changed("listen") {
 				where = nil
@@ -57,7 +60,25 @@ configuration that cannot be used changes nothing.`,
 	}, c.reload))
 	cmd.Flags().StringVar(&address, "listen", "", "answer the API and take deliveries of channels on this address, such as 127.0.0.1:8080 (port 0: any that is free)")
 	cmd.Flags().BoolVar(&insecure, "insecure-listen", false, "listen without a certificate also where other machines can reach it")
+	cmd.Flags().BoolVar(&background, "background", false, "hold sessions for the command lines that use them, and end when none does")
+	_ = cmd.Flags().MarkHidden("background")
 	return cmd
+}
+
+// stayBehind is the host that a command line starts for a session, so that what its plugins
+// keep in memory outlives the command.
+func (c *command) stayBehind(ctx context.Context) (err error) {
+	identity, err := c.place().Identity()
+	if err != nil {
+		return err
+	}
+	a, release, err := server.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Standby: true, Scrubber: c.scrubber, Notice: c.notice})
+	if err != nil {
+		return err
+	}
+	defer release()
+	defer closing(a, &err)
+	return server.RunBackground(ctx, a, identity, func() { _, _ = io.WriteString(c.out, client.Ready) })
 }
 
 // reload has the host that serves read its configuration again.
@@ -96,19 +117,15 @@ func (c *command) stay(ctx context.Context, address *string, insecure bool) (err
 	signal.Reset(syscall.SIGHUP) // which ends every other command
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	release, err := setup.Exclusive(c.home)
+	if err := client.EndBackground(ctx, c.options()); err != nil {
+		return err
+	}
+	a, release, err := server.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Standby: true, Scrubber: c.scrubber, Notice: c.notice})
 	if err != nil {
 		return err
 	}
 	defer release()
-	a, err := app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Standby: true, Scrubber: c.scrubber, Notice: c.notice})
-	if err != nil {
-		return err
-	}
 	defer closing(a, &err)
-	if !a.Owner() {
-		return plugin.Errorf(plugin.CodePolicyDenied, "you are %s here, and a host is served by its owner, %s", a.Principal.ID, a.Config.Principal)
-	}
 	l, err := server.ListenFor(ctx, a, address, insecure)
 	if err != nil {
 		return err

@@ -19,48 +19,45 @@ func (c *command) tenants() *cobra.Command {
 A tenant has its own principals, policies, plugins, agents and data, and sees nothing of
 others. The tenant that mortise.yaml names is always there, and its owner alone may use
 these commands.`,
-	}, list(c, spec{use: "list", short: "List the tenants", example: "  mortise tenants list"}, view.Tenants,
-		func(ctx context.Context, q *ask) ([]host.Tenant, error) { return tenantsOf(q).List(ctx) }),
-		show(c, spec{use: "show TENANT", short: "Show a tenant, and where its configuration is", example: "  mortise tenants show acme"},
-			func(ctx context.Context, q *ask) (host.Tenant, error) { return tenantsOf(q).Show(ctx, q.args[0]) }, view.Tenant),
+	}, list(c, spec{anywhere: true, use: "list", short: "List the tenants", example: "  mortise tenants list"}, view.Tenants,
+		func(ctx context.Context, q *ask) ([]host.Tenant, error) { return q.Tenants().List(ctx) }),
+		show(c, spec{anywhere: true, use: "show TENANT", short: "Show a tenant, and where its configuration is", example: "  mortise tenants show acme"},
+			func(ctx context.Context, q *ask) (host.Tenant, error) { return q.Tenants().Show(ctx, q.args[0]) }, view.Tenant),
 		c.tenantsCreate(), c.tenantsDisable(), c.tenantsEnable())
 }
 
 func (c *command) tenantsCreate() *cobra.Command {
 	return c.change(spec{
-		use: "create TENANT", short: "Create a tenant, with the directory of its configuration",
+		anywhere: true, use: "create TENANT", short: "Create a tenant, with the directory of its configuration",
 		long: `Create a tenant, with the directory of its configuration.
 
 Its owner is the principal "owner", or who its own mortise.yaml names. With --tenant you
 act as its owner, for example to create the first token.`,
 		example: "  mortise tenants create acme",
 	}, func(ctx context.Context, q *ask) (done, error) {
-		t, err := tenantsOf(q).Create(ctx, q.args[0])
-		return done{value: t, said: fmt.Sprintf("tenant %s is created; its mortise.yaml and its policies go to %s", t.Name, t.Directory)}, err
+		t, err := q.Tenants().Create(ctx, q.args[0])
+		return done{value: t, said: fmt.Sprintf("tenant %s is created; its mortise.yaml and its policies go to %s", t.Name, view.TenantPlace(t))}, err
 	})
 }
 
 func (c *command) tenantsDisable() *cobra.Command {
 	return c.change(spec{
-		use: "disable TENANT", short: "Serve a tenant no more", example: "  mortise tenants disable acme",
+		anywhere: true, use: "disable TENANT", short: "Serve a tenant no more", example: "  mortise tenants disable acme",
 		long: `Serve a tenant no more: its tokens and sessions are refused within a second or two, and
 nothing of it runs. What it has stays.`,
 	}, func(ctx context.Context, q *ask) (done, error) {
-		t, err := tenantsOf(q).Disable(ctx, q.args[0])
+		t, err := q.Tenants().Disable(ctx, q.args[0])
 		return done{value: t, said: fmt.Sprintf("tenant %s is disabled", t.Name)}, err
 	})
 }
 
 func (c *command) tenantsEnable() *cobra.Command {
-	return c.change(spec{use: "enable TENANT", short: "Serve a tenant again", example: "  mortise tenants enable acme"},
+	return c.change(spec{anywhere: true, use: "enable TENANT", short: "Serve a tenant again", example: "  mortise tenants enable acme"},
 		func(ctx context.Context, q *ask) (done, error) {
-			t, err := tenantsOf(q).Enable(ctx, q.args[0])
+			t, err := q.Tenants().Enable(ctx, q.args[0])
 			return done{value: t, said: fmt.Sprintf("tenant %s is served", t.Name)}, err
 		})
 }
-
-// tenantsOf are the tenants of a host that is open in this process.
-func tenantsOf(q *ask) host.Tenants { return q.app.As(q.app.Principal).Tenants() }
 
 // ofSite refuses --tenant where a command is about the site as a whole.
 func (c *command) ofSite() error {

@@ -200,9 +200,6 @@ func (c calls) Wait(ctx context.Context, id string, w host.Waiting) (plugin.Resu
 	return res, host.Unfinished{Err: context.Cause(waiting)}
 }
 
-// between is how long a person is waited for at a time.
-const between = 200 * time.Millisecond
-
 // stay asks the host to stay for a call once, while a person may answer.
 func (c calls) stay(ctx context.Context, id string, w *host.Waiting) (*rest.CallShown, plugin.Result, error) {
 	limit := stays
@@ -218,21 +215,15 @@ func (c calls) stay(ctx context.Context, id string, w *host.Waiting) (*rest.Call
 		err   error
 	}
 	ended := make(chan answer, 1)
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
 	go func() { // it ends with its request
 		shown, res, err := c.call(ctx, id, callQuery{wait: limit})
 		ended <- answer{shown, res, err}
+		stop()
 	}()
-	for {
-		select {
-		case a := <-ended:
-			return a.shown, a.res, a.err
-		default:
-		}
-		if w.Between == nil {
-			a := <-ended
-			return a.shown, a.res, a.err
-		}
-		again, err := w.Between(ctx, between)
+	for w.Between != nil && asking.Err() == nil {
+		again, err := w.Between(asking)
 		if !again {
 			w.Between = nil
 		}
@@ -240,6 +231,8 @@ func (c calls) stay(ctx context.Context, id string, w *host.Waiting) (*rest.Call
 			return nil, plugin.Result{CallID: id}, err
 		}
 	}
+	a := <-ended
+	return a.shown, a.res, a.err
 }
 
 // Follow implements [Calls].

@@ -37,6 +37,7 @@ type Host interface {
 	References() References
 	Secrets() Secrets
 	Sessions() Sessions
+	Tenants() Tenants
 	Tokens() Tokens
 	Users() Users
 }

@@ -9,11 +9,12 @@ import (
 // embedded is a host in this process.
 type embedded struct {
 	host.API
-	who Who
+	who  Who
+	held *holder // nil where what plugins keep in memory ends with the command
 }
 
 // Embedded returns a host of this process, as one principal may use it.
-func Embedded(api host.API, who Who) Host { return embedded{api, who} }
+func Embedded(api host.API, who Who) Host { return embedded{api, who, nil} }
 
 // Who implements [Host].
 func (e embedded) Who() Who { return e.who }
@@ -43,9 +44,6 @@ func (e embedded) Agents() Agents { return embeddedAgents{e.API.Agents()} }
 
 // Approvals implements [Host].
 func (e embedded) Approvals() Approvals { return e.API.Approvals() }
-
-// Calls implements [Host].
-func (e embedded) Calls() Calls { return e.API.Calls() }
 
 // Feeds implements [Host].
 func (e embedded) Feeds() Feeds { return e.API.Feeds() }

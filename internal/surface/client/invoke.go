@@ -56,9 +56,11 @@ func (r *remote) Invoke(ctx context.Context, in host.Invocation) (plugin.Result,
 			observe = o
 		}
 	}
-	res, err := r.send(ctx, asking{method: http.MethodPost, path: "calls", header: header, body: spec})
+	life, over := outlast(ctx)
+	defer over()
+	res, err := r.send(life, asking{method: http.MethodPost, path: "calls", header: header, body: spec})
 	if err != nil {
-		return refusedResult(err)
+		return refusedResult(r.lost(&in, err))
 	}
 	defer res.Body.Close()
 	replayed := res.Header.Get("Idempotency-Replayed") == "true"
@@ -70,7 +72,8 @@ func (r *remote) Invoke(ctx context.Context, in host.Invocation) (plugin.Result,
 		}
 		out, err = resultOf(&o)
 	} else {
-		out, err = r.told(ctx, res, observe)
+		out, err = r.told(life, res, observe)
+		err = r.lost(&in, err)
 	}
 	out.Replayed = out.Replayed || replayed
 	if err != nil || in.NoWait || out.Status.Ended() || out.Status == plugin.PendingApproval {

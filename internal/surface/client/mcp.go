@@ -8,11 +8,39 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/spf13/cobra"
+
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/mcp"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/plugin"
 )
+
+// MCPCommand returns the command that speaks the protocol on its standard streams, for the host
+// that reach finds. What it has to say beside the protocol goes to errs.
+func MCPCommand(in io.Reader, out, errs io.Writer, reach func(ctx context.Context, do func(Host) error) error) *cobra.Command {
+	var mode, request string
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve operations as tools of the Model Context Protocol, on standard input and output",
+		Long: `Serve operations as tools of the Model Context Protocol, on standard input and
+output, for a client that starts this program: an editor or a coding agent. What it
+lists is what you may run, and what it calls is judged and recorded as your call.
+Where a host serves the data directory, or at a URL, that host is asked.`,
+		Example: `  mortise mcp
+  mortise mcp --list search
+  mortise mcp --server https://mortise.example.com --list routed --for "look into a phishing mail"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return reach(cmd.Context(), func(h Host) error {
+				return ServeMCP(cmd.Context(), h, in, out, slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn})), mode, request)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&mode, "list", "", "tools that are listed: all, routed, or search, which finds them; as mcp.list says where it is empty")
+	cmd.Flags().StringVar(&request, "for", "", "with --list routed: the request that the router chooses tools for")
+	return cmd
+}
 
 // ServeMCP speaks the Model Context Protocol on two streams, for who may use a host, until the
 // input ends. mode and request say which tools are listed, as mcp.list and mcp.for do; a host
@@ -20,7 +48,7 @@ import (
 func ServeMCP(ctx context.Context, h Host, in io.Reader, out io.Writer, log *slog.Logger, mode, request string) error {
 	list := mcp.List{Mode: mode, For: request}
 	if !list.Known() || (mode == mcp.ListRouted) != (request != "") {
-		return Misuse{plugin.Errorf(plugin.CodeInvalidInput, "--list is all, routed or search, and --for is the request that --list routed chooses for")}
+		return plugin.Errorf(plugin.CodeInvalidInput, "--list is all, routed or search, and --for is the request that --list routed chooses for")
 	}
 	switch h := h.(type) {
 	case embedded:

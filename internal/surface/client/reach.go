@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -28,6 +29,8 @@ type Options struct {
 	Chosen bool   // the caller named it, so that no context that is in use counts
 	As     string // on whose behalf the owner acts
 	Token  string // for a URL; that of the context for it where it is empty
+
+	Database string // the URL of the database, where the caller named one
 
 	Say func(format string, args ...any) // tells a person something on the way
 }
@@ -102,7 +105,7 @@ func Reach(ctx context.Context, o Options) (Host, error) {
 	return reachServing(ctx, home, o)
 }
 
-// starting is how long a host that serves has to answer on its socket.
+// starting is how long a host that serves has to listen on its socket.
 const starting = 5 * time.Second
 
 // reachServing connects with the host that serves a data directory; nil where none does.
@@ -121,7 +124,14 @@ func reachServing(ctx context.Context, home string, o Options) (Host, error) {
 		r := overSocket(base+socket.Ending, o.As, o.Say)
 		r.who.Home = home
 		err = r.meet(ctx)
+		if r.background != "" {
+			if another, err := r.replaced(ctx, o); another || err != nil {
+				return nil, err
+			}
+		}
 		switch {
+		case err == nil && r.background != "":
+			return r, nil
 		case err == nil:
 			return r, r.configured(o.Config)
 		case errors.Is(err, errSilent):
@@ -169,7 +179,8 @@ func (r *remote) meet(ctx context.Context) error {
 	var me rest.Me
 	asked, cancel := context.WithTimeoutCause(ctx, answering, errSilent)
 	defer cancel()
-	if err := r.get(asked, &me, nil, "me"); err != nil {
+	_, err := r.do(asked, asking{method: http.MethodGet, path: "me", head: func(h http.Header) { r.background = h.Get(rest.BackgroundHeader) }}, &me)
+	if err != nil {
 		if ctx.Err() == nil && asked.Err() != nil {
 			return plugin.Errorf(plugin.CodeUnavailable, "%s takes connections and does not answer: %w", r.where(), errSilent)
 		}

@@ -37,6 +37,8 @@ type remote struct {
 	as    string // on whose behalf the owner acts; on the socket alone
 	who   Who
 	say   func(format string, args ...any)
+
+	background string // the identity of a background host; "" of any other
 }
 
 // overSocket returns the host that answers on a socket.
@@ -99,7 +101,8 @@ type asking struct {
 	method, path string // the path below /api/v1/, escaped
 	query        url.Values
 	header       http.Header
-	body         any // written as JSON; nil for none
+	body         any               // written as JSON; nil for none
+	head         func(http.Header) // is shown the header of the answer; may be nil
 }
 
 // at escapes the segments of a path. What ends in a verb, such as ":cancel", keeps it.
@@ -146,6 +149,9 @@ func (r *remote) send(ctx context.Context, q asking) (*http.Response, error) {
 	if err != nil {
 		return nil, r.unreached(ctx, err)
 	}
+	if q.head != nil {
+		q.head(res.Header)
+	}
 	if res.StatusCode >= 300 && res.StatusCode != http.StatusNotModified {
 		defer res.Body.Close()
 		return nil, r.refusal(res)
@@ -162,8 +168,17 @@ func (r *remote) unreached(ctx context.Context, err error) error {
 	if errors.As(err, &in) {
 		err = in.Err
 	}
-	return &plugin.Error{Code: plugin.CodeUnavailable, Message: fmt.Sprintf("%s does not answer: %v", r.where(), err), Retryable: true, Err: err}
+	return &plugin.Error{Code: plugin.CodeUnavailable, Message: fmt.Sprintf("%s does not answer: %v", r.where(), err), Retryable: true, Err: gone{err}}
 }
+
+// gone is why there was no answer, or not all of one: the host said nothing of the request.
+type gone struct{ error }
+
+// Unwrap returns the cause.
+func (g gone) Unwrap() error { return g.error }
+
+// Gone reports whether an error says that the host that was asked is not there any more.
+func Gone(err error) bool { return errors.As(err, new(gone)) }
 
 // refusal is what a host says with an answer that is none.
 func (r *remote) refusal(res *http.Response) error {
@@ -200,7 +215,7 @@ func problemError(p *rest.Problem) *plugin.Error {
 	}
 	var places []string
 	for _, at := range p.Errors {
-		if at.Detail != "" && !strings.Contains(p.Detail, at.Detail) {
+		if p.CallID == "" && at.Detail != "" && !strings.Contains(p.Detail, at.Detail) {
 			places = append(places, strings.TrimPrefix(at.Pointer+": ", ": ")+at.Detail)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/cli"
 	"github.com/mortise-dev/mortise/internal/surface/mcp"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/plugin"
@@ -29,8 +30,10 @@ import (
 
 // The test binary is the plugins of the host that it opens.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 {
+	if len(os.Args) > 1 {
 		switch os.Args[1] {
+		case "program":
+			os.Exit(cli.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		case "desk":
 			deskPlugin(os.Args[2])
 		case "many":

@@ -5,16 +5,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mortise-dev/mortise/internal/host"
 )
@@ -25,27 +24,74 @@ const (
 	lastWords = 10 * time.Second // for what is under way when there is no more input
 )
 
-// Stdio serves one caller on two streams, a message a line, until the input or ctx ends. What
-// it writes is the protocol and nothing else.
+// Stdio serves one caller of a host of this process on two streams, a message a line, until the
+// input or ctx ends. What it writes is the protocol and nothing else.
 func Stdio(ctx context.Context, in io.Reader, out io.Writer, api host.API, by host.Caller, o Options) error {
-	s := &session{Options: o.complete(), api: api, by: by}
-	err := s.server().Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(in), Writer: unclosed{out}, MaxLineLength: maxLine})
-	if errors.Is(err, io.EOF) || ctx.Err() != nil {
-		return nil
-	}
-	return err
+	o = o.complete()
+	answer := Handler(api, by, o)
+	return Forward(ctx, in, out, func(ctx context.Context, header http.Header, body []byte) (*http.Response, error) {
+		return asked(ctx, o.Log, answer, header, body)
+	})
 }
 
-type unclosed struct{ io.Writer }
+// asked has a handler of this process answer a message.
+func asked(ctx context.Context, log *slog.Logger, answer http.Handler, header http.Header, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/mcp", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header = header
+	from, to := io.Pipe()
+	w := &piped{header: http.Header{}, to: to, begun: make(chan struct{})}
+	go func() {
+		defer to.Close()
+		defer w.WriteHeader(http.StatusInternalServerError) // where nothing was said
+		defer func() {
+			if fault := recover(); fault != nil {
+				log.Error("a request panicked", "cause", fmt.Sprint(fault), "stack", string(debug.Stack()))
+			}
+		}()
+		answer.ServeHTTP(w, r)
+	}()
+	select {
+	case <-w.begun:
+		return &http.Response{StatusCode: w.status, Status: http.StatusText(w.status), Header: w.header, Body: from}, nil
+	case <-ctx.Done():
+		_ = from.CloseWithError(ctx.Err())
+		return nil, ctx.Err()
+	}
+}
 
-// Close implements [io.Closer].
-func (unclosed) Close() error { return nil }
+// A piped is an answer whose body is read as it is written.
+type piped struct {
+	header http.Header
+	status int
+	to     *io.PipeWriter
+	once   sync.Once
+	begun  chan struct{}
+}
+
+// Header implements [http.ResponseWriter].
+func (p *piped) Header() http.Header { return p.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (p *piped) WriteHeader(status int) {
+	p.once.Do(func() { p.status = status; close(p.begun) })
+}
+
+// Write implements [http.ResponseWriter].
+func (p *piped) Write(b []byte) (int, error) {
+	p.WriteHeader(http.StatusOK)
+	return p.to.Write(b)
+}
+
+// Flush implements [http.Flusher].
+func (p *piped) Flush() {}
 
 // A Post sends a message to a host that serves, at its /mcp.
 type Post func(ctx context.Context, header http.Header, body []byte) (*http.Response, error)
 
-// Forward is [Stdio] for a host that is elsewhere: each message is passed on to it, and what it
-// answers is passed back.
+// Forward passes each message of a stream on to a host, and what that answers back.
 func Forward(ctx context.Context, in io.Reader, out io.Writer, post Post) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

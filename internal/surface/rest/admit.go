@@ -200,7 +200,7 @@ func strict(text []byte) error {
 	if errors.Is(err, jsontext.ErrDuplicateName) {
 		detail = "an object has a member twice"
 	}
-	return refused(http.StatusBadRequest, plugin.CodeInvalidInput, "the body is not JSON as the host reads it", Place{at, detail})
+	return refused(http.StatusBadRequest, plugin.CodeInvalidInput, "the body is not JSON as the host reads it", Place{Pointer: at, Detail: detail})
 }
 
 // verbs is a mux whose patterns may end in a verb: {id}:cancel, current:rotate.

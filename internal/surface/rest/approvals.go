@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // An Approval is what a person is asked, without what it is bound to.
@@ -49,6 +50,7 @@ type Question struct {
 	Binding       string          `json:"binding"`
 	PolicyVersion string          `json:"policy_version"`
 	Standing      *Standing       `json:"standing,omitzero" doc:"Who may decide it, of one approval."`
+	Before        *Precedent      `json:"before,omitzero" doc:"The call of the same operation that was approved last before this was asked for, among its last 50 calls; of one approval, where the caller may see it."`
 }
 
 // A Standing is how an approval stands with those who may decide it.
@@ -57,7 +59,25 @@ type Standing struct {
 	Owner    string   `json:"owner" doc:"The principal that the configuration acts for."`
 	TrustAs  bool     `json:"trust_as" doc:"The configuration takes a name's word for who someone is."`
 	Theirs   bool     `json:"theirs" doc:"The caller may agree to it themselves, at a terminal."`
+	Approve  *Barred  `json:"may_not_approve,omitzero" doc:"Why the caller may not approve it; absent where they may, and where it is decided."`
+	Deny     *Barred  `json:"may_not_deny,omitzero" doc:"Why the caller may not deny it, likewise."`
 	Same     bool     `json:"same" doc:"It was approved by the user who asked for it, which counts only because of trust_as."`
+}
+
+// A Barred is why the caller may not do something.
+type Barred struct {
+	Code   plugin.Code `json:"code" doc:"One of the codes in docs/codes.md."`
+	Detail string      `json:"detail"`
+}
+
+// A Precedent is the call of the same operation that was approved last before.
+type Precedent struct {
+	Call      string          `json:"call_id"`
+	Version   string          `json:"version"`
+	Requester string          `json:"requester"`
+	DecidedBy string          `json:"decided_by"`
+	DecidedAt time.Time       `json:"decided_at"`
+	Input     json.RawMessage `json:"input"`
 }
 
 // An AskedStep is a step of a plan that a person is asked about.
@@ -133,8 +153,23 @@ func (r *registry) getApproval(ctx context.Context, q *request, in *struct {
 
 func standingOf(asked *host.Asked) *struct{ Body Question } {
 	out := &struct{ Body Question }{questionOf(asked.Row, asked.Question)}
-	out.Body.Standing = &Standing{append([]string{}, asked.Deciders...), asked.Owner, asked.TrustAs, asked.Theirs, asked.Same}
+	out.Body.Standing = &Standing{
+		Deciders: append([]string{}, asked.Deciders...), Owner: asked.Owner, TrustAs: asked.TrustAs, Theirs: asked.Theirs, Same: asked.Same,
+		Approve: mayNot(asked.MayApprove), Deny: mayNot(asked.MayDeny),
+	}
+	if p := asked.Before; p != nil {
+		out.Body.Before = &Precedent{p.Call.ID, p.Call.Version, p.Call.Principal, p.DecidedBy, p.DecidedAt, p.Input}
+	}
 	return out
+}
+
+// mayNot is why the caller may not do something, nil where they may.
+func mayNot(err error) *Barred {
+	if err == nil {
+		return nil
+	}
+	e := plugin.AsError(err)
+	return &Barred{e.Code, told(e.Message)}
 }
 
 func questionOf(row *host.ApprovalRow, asked *host.Question) Question {

@@ -240,7 +240,7 @@ func TestPages(t *testing.T) {
 	slices.Reverse(made)
 	all := func(path, list, id string) (ids []string) {
 		t.Helper()
-		for token, pages := "", 0; pages < 20; pages++ {
+		for token, pages := "", 0; pages < 200; pages++ {
 			a := b.is(b.ask("mrt_ann", "GET", path+"&page_token="+token, ""), 200, "")
 			rows, _ := a.at(list).([]any)
 			for _, row := range rows {

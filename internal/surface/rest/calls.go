@@ -68,7 +68,8 @@ type CallShown struct {
 	Asked       string             `json:"approval_state,omitzero" doc:"How that stands."`
 	Effects     []Effect           `json:"effects" nullable:"false"`
 
-	Entries []plugin.Entry `json:"entries,omitzero" doc:"What the ledger has of it, where the request asks for entries."`
+	Entries []plugin.Entry  `json:"entries,omitzero" doc:"What the ledger has of it, where the request asks for entries."`
+	Input   json.RawMessage `json:"input,omitzero" doc:"What it was made with, where the request asks for it and it is kept: secrets by their names."`
 }
 
 // A CallNamed is a call that is meant.
@@ -130,6 +131,7 @@ func (r *registry) getCall(ctx context.Context, q *request, in *struct {
 	Short
 	Full    bool   `query:"full" doc:"With the whole result in outcome.result."`
 	Entries bool   `query:"entries" doc:"With the entries of the ledger about it."`
+	Input   bool   `query:"input" doc:"With the input that it was made with."`
 	Wait    string `query:"wait" maxLength:"16" doc:"How long the request stays for a call that has not ended: 30s, or a number of seconds." example:"30s"`
 }) (*struct{ Body CallShown }, error) {
 	limit, err := r.waitOf(in.Wait)
@@ -169,6 +171,11 @@ func (r *registry) getCall(ctx context.Context, q *request, in *struct {
 	if in.Entries {
 		out.Body.Entries = shown.Entries
 	}
+	if in.Input {
+		if out.Body.Input, err = q.api.Calls().Input(ctx, in.ID); err != nil {
+			return nil, unlessMissing(err, "call", in.ID)
+		}
+	}
 	for _, e := range shown.Effects {
 		out.Body.Effects = append(out.Body.Effects, Effect{e.N, e.Attempt, e.Method, e.Effect, e.Class, string(e.State), e.RequestHash, e.ProviderKey, e.At})
 	}
@@ -202,7 +209,7 @@ func (s *server) waitOf(text string) (time.Duration, error) {
 		d, err = time.Duration(n)*time.Second, nil
 	}
 	if err != nil || d < 0 {
-		return 0, refused(0, plugin.CodeInvalidInput, "how long the request is to stay is not a time", Place{"wait", "it is not a time such as 30s"})
+		return 0, refused(0, plugin.CodeInvalidInput, "how long the request is to stay is not a time", Place{Pointer: "wait", Detail: "it is not a time such as 30s"})
 	}
 	return min(d, s.MaxWait), nil
 }
@@ -240,7 +247,7 @@ func (r *registry) settleCall(ctx context.Context, q *request, in *struct {
 	} `nameHint:"SettleCall"`
 }) (*struct{ Body Call }, error) {
 	if len(in.Body.Data) > 0 && in.Body.Outcome != "succeeded" {
-		return nil, refused(0, plugin.CodeInvalidInput, "data is the answer of a call that succeeded", Place{"/data", "it is of a call that succeeded alone"})
+		return nil, refused(0, plugin.CodeInvalidInput, "data is the answer of a call that succeeded", Place{Pointer: "/data", Detail: "it is of a call that succeeded alone"})
 	}
 	if !q.caller.Owns { // what a token does not show is not there for it
 		if _, err := r.call(ctx, q, in.ID); err != nil {
@@ -255,7 +262,7 @@ func (r *registry) settleCall(ctx context.Context, q *request, in *struct {
 		return &struct{ Body Call }{callOf(row)}, nil
 	}
 	if in.Body.Reason == "" {
-		return nil, refused(0, plugin.CodeInvalidInput, "the record needs a reason", Place{"/reason", "it is missing"})
+		return nil, refused(0, plugin.CodeInvalidInput, "the record needs a reason", Place{Pointer: "/reason", Detail: "it is missing"})
 	}
 	row, err := q.api.Calls().Settle(ctx, in.ID, host.Settlement{
 		State: settled[in.Body.Outcome], Data: in.Body.Data, Reason: in.Body.Reason, Evidence: in.Body.Evidence,

@@ -52,6 +52,26 @@ func sharedPlugin(word string) {
 		sum := sha256.Sum256([]byte(secret))
 		return map[string]any{"word": word, "hash": hex.EncodeToString(sum[:])}, err
 	}, mortise.Effects("db_write"))
+	mortise.Tool(p, "limited", "Say the word, so many times a day.", func(_ *mortise.Call, in text) (map[string]any, error) {
+		return map[string]any{"word": word, "text": in.Text}, nil
+	})
+	mortise.Tool(p, "hold", "Wait until there is a file.", func(_ *mortise.Call, in struct {
+		File string `json:"file"`
+	}) (map[string]any, error) {
+		for range 2000 {
+			if _, err := os.Stat(in.File); err == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		return map[string]any{"word": word}, nil
+	})
+	mortise.Tool(p, "pace", "Take from a bucket that all tenants call the same.", func(c *mortise.Call, in struct {
+		Cost float64 `json:"cost"`
+	}) (map[string]any, error) {
+		allowed, _, err := c.RateLimitTake("same", in.Cost)
+		return map[string]any{"word": word, "allowed": allowed}, err
+	})
 	p.Run()
 }
 
@@ -59,12 +79,15 @@ const sharedManifest = `name: shared
 version: 1.0.0
 owner: test
 description: A test.
-capabilities: [storage, secrets]
+capabilities: [storage, secrets, rate_limit]
 runner: {kind: process, command: [%q, shared, %s]}
 operations:
   say: {kind: tool}
   keep: {kind: operator, effects: [storage_write]}
   hash: {kind: operator, effects: [db_write], secrets: {key: {allowed_scope: user}}}
+  limited: {kind: tool}
+  pace: {kind: tool}
+  hold: {kind: tool}
 `
 
 // A party is one tenant of the test, and what it knows to be its own.
@@ -261,14 +284,15 @@ func (c *crossing) follow(ctx context.Context, p *party, opened *sync.WaitGroup)
 
 // Many tenants call at once what has the same name in each of them, with the same keys,
 // inputs, sessions, artifacts, values and secrets: each is answered with its own, its events
-// are of its own calls, and so are its rows. MORTISE_TENANTS and MORTISE_TENANT_CALLS say how
+// are of its own calls, and so are its rows, its limits and its series of metrics. MORTISE_TENANTS and MORTISE_TENANT_CALLS say how
 // many there are.
 func TestNothingCrossesTenants(t *testing.T) {
 	many, _ := strconv.Atoi(cmp.Or(os.Getenv("MORTISE_TENANTS"), "10"))
 	calls, _ := strconv.Atoi(cmp.Or(os.Getenv("MORTISE_TENANT_CALLS"), "1000"))
 	for name, database := range map[string]func() string{"SQLite": func() string { return "" }, "PostgreSQL": func() string { return pgtest.Open(t) }} {
 		t.Run(name, func(t *testing.T) {
-			b := beginWith(t, rest.Options{Streams: 4096}, "processes: {max: 128, per_tenant: 1}\n", app.Options{Database: database()})
+			b := beginWith(t, rest.Options{Streams: 4096}, "processes: {max: 128, per_tenant: 1}\ntelemetry: {metrics: true}\n"+
+				"quotas: {plugins: {shared/limited: {day: 5}}}\n", app.Options{Database: database(), Standby: true})
 			c := &crossing{bench: b, client: &http.Client{Transport: &http.Transport{MaxConnsPerHost: 200, MaxIdleConnsPerHost: 200}}}
 			defer c.client.CloseIdleConnections()
 			all := b.parties(many)
@@ -308,12 +332,21 @@ func TestNothingCrossesTenants(t *testing.T) {
 					}
 				}
 			}
+			c.limits(all)
 			hush()
 			readers.Wait()
+			c.metrics(all)
 			made, told := c.verify(all)
 			t.Logf("%d requests of %d tenants in %s, %d calls, %d events", calls, many, took.Round(time.Millisecond), made, told)
 		})
 	}
+}
+
+// made notes the call of an answer.
+func (p *party) made(a answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[fmt.Sprint(a.at("call_id"))] = true
 }
 
 func (p *party) has(id string) bool {

@@ -58,7 +58,7 @@ func (r *registry) askDecision(ctx context.Context, q *request, in *struct {
 	}
 	b := &in.Body
 	if len(b.Arguments) > 0 && b.Arguments[0] != '{' {
-		return nil, refused(0, plugin.CodeInvalidInput, "the arguments of a tool are an object", Place{"/arguments", "it is not an object"})
+		return nil, refused(0, plugin.CodeInvalidInput, "the arguments of a tool are an object", Place{Pointer: "/arguments", Detail: "it is not an object"})
 	}
 	d, err := q.api.Decisions().Decide(ctx, host.DecisionAsked{
 		Program: b.Namespace, Tool: b.Tool, Definition: b.Definition, Arguments: b.Arguments, Key: in.Key.Key, Labels: b.Labels, Trace: b.Trace,

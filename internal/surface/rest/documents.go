@@ -123,7 +123,7 @@ func (r *registry) addDocument(ctx context.Context, q *request, in *struct {
 }) (*struct{ Body Ingested }, error) {
 	b := &in.Body
 	if (b.Text == "") == (len(b.Data) == 0) {
-		return nil, refused(0, plugin.CodeInvalidInput, "a document has either text or data", Place{"/data", "it is there exactly where text is not"})
+		return nil, refused(0, plugin.CodeInvalidInput, "a document has either text or data", Place{Pointer: "/data", Detail: "it is there exactly where text is not"})
 	}
 	if _, err := q.api.Knowledge().Get(ctx, in.ID); err != nil {
 		return nil, noBase(err, in.ID)

@@ -95,7 +95,7 @@ func change[T, O any](ctx context.Context, q *request, thing host.Thing, now fun
 		return none, err
 	}
 	if !names(given, tag, false) {
-		return none, refused(0, plugin.CodeConflict, "it is not what If-Match names; get it again", Place{"If-Match", "it names no ETag of the resource as it is now"})
+		return none, refused(0, plugin.CodeConflict, "it is not what If-Match names; get it again", Place{Pointer: "If-Match", Detail: "it names no ETag of the resource as it is now"})
 	}
 	out, err := do(ctx)
 	if err == nil {
@@ -109,5 +109,5 @@ func unseen(q *request, what string) error {
 	if given := q.Header.Values("If-Match"); len(given) > 0 && strings.TrimSpace(strings.Join(given, ",")) != "*" {
 		return nil
 	}
-	return refused(http.StatusPreconditionRequired, plugin.CodeConflict, what+" are changed as a whole: name the ETag that you have seen in If-Match", Place{"If-Match", "it is missing"})
+	return refused(http.StatusPreconditionRequired, plugin.CodeConflict, what+" are changed as a whole: name the ETag that you have seen in If-Match", Place{Pointer: "If-Match", Detail: "it is missing"})
 }

@@ -150,9 +150,9 @@ type preference struct {
 func (s *server) preferenceOf(r *http.Request) (p preference, err error) {
 	switch keys := r.Header.Values("Idempotency-Key"); {
 	case len(keys) > 1:
-		return p, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a request has one Idempotency-Key", Place{"Idempotency-Key", "it is there more than once"})
+		return p, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a request has one Idempotency-Key", Place{Pointer: "Idempotency-Key", Detail: "it is there more than once"})
 	case len(keys) == 1 && strings.TrimSpace(keys[0]) == "":
-		return p, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "an Idempotency-Key names something", Place{"Idempotency-Key", "it is empty"})
+		return p, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "an Idempotency-Key names something", Place{Pointer: "Idempotency-Key", Detail: "it is empty"})
 	}
 	for _, part := range strings.Split(strings.Join(r.Header.Values("Prefer"), ","), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
@@ -198,7 +198,7 @@ func (r *registry) invoke(ctx context.Context, q *request, call host.Invocation,
 	var res plugin.Result
 	var err error
 	if effects && !call.Joins && !p.async { // its claim puts it on record
-		call.ID, call.Patience = host.NewCallID(), limit
+		call.ID, call.Patience, call.Stays = host.NewCallID(), limit, true
 		res, err = r.within(ctx, q, until, call.ID, func(context.Context) (plugin.Result, error) {
 			return q.api.Invoke(context.WithoutCancel(ctx), call)
 		})
@@ -295,6 +295,9 @@ func answered(res plugin.Result, err error, dry, debug bool) (*Answered, error) 
 	return out, nil
 }
 
+// inputMember is where the input of a call stands in the body of its request.
+const inputMember = "/input"
+
 // refusal is the problem that a call was refused with.
 func refusal(res plugin.Result, err error) error {
 	e := plugin.AsError(err)
@@ -306,6 +309,9 @@ func refusal(res plugin.Result, err error) error {
 		p.Status = http.StatusUnprocessableEntity
 	}
 	p.CallID = res.CallID
+	for _, at := range host.Misfits(err) {
+		p.Errors = append(p.Errors, Place{inputMember + at.Pointer, at.Reason, at.Members})
+	}
 	return p
 }
 

@@ -34,7 +34,18 @@ func TestCallsAndRefusals(t *testing.T) {
 	}
 	b.is(b.execute("mrt_ann", "denied", "four"), 403, "policy_denied")
 	b.is(b.execute("mrt_ann", "none", "five"), 404, "not_found")
-	b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/line:execute", `{"input":{"text":6}}`), 422, "invalid_input")
+	for input, places := range map[string]string{
+		`{"text":6}`:          `"errors":[{"pointer":"/input/text","detail":"got number, want string"}]`,
+		`{}`:                  `"errors":[{"pointer":"/input","detail":"missing property 'text'","members":["text"]}]`,
+		`{"text":"","a/b":1}`: `"errors":[{"pointer":"/input","detail":"additional properties 'a/b' not allowed","members":["a/b"]}]`,
+	} {
+		for _, mode := range []string{"", "?dry_run=true"} {
+			a := b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/line:execute"+mode, `{"input":`+input+`}`), 422, "invalid_input")
+			if !strings.Contains(a.text, places) {
+				t.Errorf("%s%s: %s", input, mode, a)
+			}
+		}
+	}
 	b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/line:execute", `{"input":{"text":"six"},"session":"sess_000000000000"}`), 404, "not_found")
 	b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/line@1.0.0:execute", `{"input":{"text":"seven"}}`), 200, "succeeded")
 	b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/line@2.0.0:execute", `{"input":{"text":"seven"}}`), 404, "not_found")
@@ -160,6 +171,12 @@ func TestApprovalsOverHTTP(t *testing.T) {
 	if took := time.Since(waiting); took < time.Second || took > 10*time.Second {
 		t.Errorf("a request that asks to wait a second stays for %s", took)
 	}
+	if q.at("standing", "may_not_approve", "code") != "approval_self" || q.at("standing", "may_not_deny") != nil || q.at("before") != nil {
+		t.Errorf("who asked may deny and not approve, and nothing was approved before: %s", q)
+	}
+	if got := b.ask("mrt_root", "GET", "/api/v1/approvals/"+id, ""); got.status != 200 || got.at("standing", "may_not_approve", "code") != "policy_denied" {
+		t.Errorf("who sees all, and whom policy lets approve nothing: %s", got)
+	}
 	b.is(b.ask("mrt_ann", "POST", "/api/v1/approvals/"+id+":approve", ""), 403, "approval_self")
 	b.is(b.ask("mrt_narrow", "POST", "/api/v1/approvals/"+id+":approve", ""), 403, "policy_denied")
 	b.is(b.ask("mrt_bob", "POST", "/api/v1/approvals/"+id+":approve", `{"reason":"it was agreed"}`), 200, "")
@@ -172,6 +189,15 @@ func TestApprovalsOverHTTP(t *testing.T) {
 		t.Error(done)
 	}
 	a = b.is(b.execute("mrt_ann", "gated", "two", "Idempotency-Key", "h"), 202, "pending_approval")
+	q = b.ask("mrt_root", "GET", "/api/v1/approvals/"+fmt.Sprint(a.at("approval", "id")), "")
+	if q.at("before", "input", "text") != "one" || q.at("before", "decided_by") != "bob" || q.at("before", "requester") != "ann" {
+		t.Errorf("what was approved before is shown beside it: %s", q)
+	}
+	mine := b.is(b.ask("mrt_ann", "GET", a.header.Get("Location")+"?input=true", ""), 200, "pending_approval")
+	if mine.at("input", "text") != "two" {
+		t.Errorf("what a call was made with: %s", mine)
+	}
+	b.is(b.ask("mrt_ben", "GET", a.header.Get("Location")+"?input=true", ""), 404, "not_found")
 	b.decide(fmt.Sprint(a.at("approval", "id")), false)
 	b.is(b.execute("mrt_ann", "gated", "two", "Idempotency-Key", "h"), 403, "approval_denied")
 	if got := b.lines(); !slices.Equal(got, []string{"one"}) {

@@ -119,6 +119,7 @@ var callers = map[string]host.Caller{
 	"mrt_ann":     {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"admin"}},
 	"mrt_ben":     {Principal: person("ben"), Asker: "api:ben", Scopes: []string{"admin"}},
 	"mrt_root":    {Principal: person("root"), Asker: "api:root", Scopes: []string{"admin"}},
+	"mrt_site":    {Principal: person("local:owner"), Asker: "api:local:owner", Scopes: []string{"admin"}},
 	"mrt_bob":     {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"approve"}},
 	"mrt_bobs":    {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"admin"}},
 	"mrt_narrow":  {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"approve"}, Operations: []string{"desk/upper"}},

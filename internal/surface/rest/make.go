@@ -65,11 +65,11 @@ func (q *request) ofOwner(place string, paths ...string) error {
 		return nil
 	}
 	if !q.caller.Owns {
-		return refused(0, plugin.CodePolicyDenied, "a path of the host's machine is for the owner's socket; send the bytes, or run this where the host runs", Place{place, "it is for the owner's socket"})
+		return refused(0, plugin.CodePolicyDenied, "a path of the host's machine is for the owner's socket; send the bytes, or run this where the host runs", Place{Pointer: place, Detail: "it is for the owner's socket"})
 	}
 	for _, path := range paths {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
-			return refused(0, plugin.CodeInvalidInput, "a path is written whole, from the root", Place{place, "it is not absolute"})
+			return refused(0, plugin.CodeInvalidInput, "a path is written whole, from the root", Place{Pointer: place, Detail: "it is not absolute"})
 		}
 	}
 	return nil

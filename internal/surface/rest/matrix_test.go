@@ -60,6 +60,11 @@ var rows = map[string]row{
 	"POST /api/v1/users/{id}:enable":                       {path: "/api/v1/users/{user}:enable", by: "mrt_root", owner: 200, other: 403},
 	"POST /api/v1/users/{id}:invite":                       {path: "/api/v1/users/{user}:invite", by: "mrt_root", owner: 200, other: 403},
 	"POST /api/v1/users/{id}:unlink":                       {path: "/api/v1/users/{user}:unlink", body: `{"identity":"os:0"}`, by: "mrt_root", owner: 404, other: 403},
+	"GET /api/v1/tenants":                                  {by: "mrt_site", owner: 200, other: 403},
+	"POST /api/v1/tenants":                                 {body: `{"name":"made"}`, by: "mrt_site", owner: 200, other: 403},
+	"GET /api/v1/tenants/{name}":                           {path: "/api/v1/tenants/{tenant}", by: "mrt_site", owner: 200, other: 403, absent: "{tenant}"},
+	"POST /api/v1/tenants/{name}:disable":                  {path: "/api/v1/tenants/{tenant}:disable", by: "mrt_site", owner: 200, other: 403, absent: "{tenant}"},
+	"POST /api/v1/tenants/{name}:enable":                   {path: "/api/v1/tenants/{tenant}:enable", by: "mrt_site", owner: 200, other: 403, absent: "{tenant}"},
 	"GET /api/v1/browsers":                                 {owner: 200, other: 200},
 	"POST /api/v1/browsers/{id}:end":                       {path: "/api/v1/browsers/{browser}:end", owner: 404, other: 404, absent: "{browser}"},
 	"GET /api/v1/plans":                                    {owner: 200, other: 200},
@@ -130,7 +135,7 @@ var absents = map[string]string{
 	"{session}": "sess_0123456789ab", "{agreed}": "0192aaaa-0000-7000-8000-000000000004", "{denied}": "0192aaaa-0000-7000-8000-000000000005", "{token}": "0123456789",
 	"{unkept}": "sess_0123456789ac", "{conversation}": "sess_0123456789ad", "{ended}": "sess_0123456789ae", "{agent}": "stranger", "{dismissed}": "leaver",
 	"{feed}": "0192aaaa-0000-7000-8000-000000000006", "{unfed}": "0192aaaa-0000-7000-8000-000000000007",
-	"{waiting}": "nothing", "{reviewed}": "nowhere", "{spare}": "no-such", "{stepped}": "none", "{browser}": "9876543210",
+	"{waiting}": "nothing", "{reviewed}": "nowhere", "{spare}": "no-such", "{stepped}": "none", "{browser}": "9876543210", "{tenant}": "vacant",
 }
 
 // A document is what the test reads of the OpenAPI document.

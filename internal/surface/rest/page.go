@@ -38,7 +38,7 @@ func (p Page) after(of ...string) (string, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(p.Token)
 	mark, last, found := strings.Cut(string(raw), " ")
 	if err != nil || !found || mark != markOf(of) || last == "" {
-		return "", refused(0, plugin.CodeInvalidInput, "the token of the page is not one of this list with these filters", Place{"page_token", "it is not one of this list with these filters"})
+		return "", refused(0, plugin.CodeInvalidInput, "the token of the page is not one of this list with these filters", Place{Pointer: "page_token", Detail: "it is not one of this list with these filters"})
 	}
 	return last, nil
 }

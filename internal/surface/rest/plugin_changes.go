@@ -110,7 +110,7 @@ func (r *registry) approvePlugin(ctx context.Context, q *request, in *struct {
 }) (*struct{ Body Plugins }, error) {
 	name, version, _ := strings.Cut(in.Name, "@")
 	if version == "" {
-		return nil, refused(0, plugin.CodeInvalidInput, "what is approved is one version: name@version", Place{"name", "it names no version"})
+		return nil, refused(0, plugin.CodeInvalidInput, "what is approved is one version: name@version", Place{Pointer: "name", Detail: "it names no version"})
 	}
 	seen := host.PluginReview{Name: name, Version: version, Digest: in.Body.Digest, Hash: in.Body.Hash, Approved: (*host.PluginApproved)(in.Body.Approved)}
 	info, err := changePlugin(ctx, q, in.Name, func(ctx context.Context) (host.PluginInfo, error) { return q.api.Plugins().Approve(ctx, seen) })

@@ -133,7 +133,7 @@ func matched(q *request) (string, error) {
 	given := q.Header.Values("If-Match")
 	if len(given) == 0 {
 		return "", refused(http.StatusPreconditionRequired, plugin.CodeConflict, "a change of policies says which set it was written for",
-			Place{"If-Match", "it is missing; GET policies answers with the ETag"})
+			Place{Pointer: "If-Match", Detail: "it is missing; GET policies answers with the ETag"})
 	}
 	version := q.api.Policies().Version()
 	if strings.TrimSpace(strings.Join(given, ",")) == "*" || !names(given, policyTag(version), false) {

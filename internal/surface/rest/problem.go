@@ -35,7 +35,7 @@ type Problem struct {
 	Code   plugin.Code `json:"code" doc:"One of the codes in docs/codes.md."`
 	CallID string      `json:"call_id,omitzero" doc:"The call that was refused, where there is one."`
 	Trace  string      `json:"trace_id,omitzero" doc:"The trace that the request is in, where the host tells of traces."`
-	Errors []Place     `json:"errors,omitzero" doc:"What is wrong, place by place. Values are not repeated."`
+	Errors []Place     `json:"errors,omitzero" doc:"What is wrong, place by place."`
 	Hint   string      `json:"hint,omitzero" doc:"What to do about it at the command line."`
 
 	Result jsontext.Value `json:"result,omitzero" doc:"What is known of the call, as the host has it, where the request asks for it with full."`
@@ -49,8 +49,9 @@ type Problem struct {
 
 // A Place is one place in a request, and what is wrong there.
 type Place struct {
-	Pointer string `json:"pointer" doc:"A JSON pointer into the body, or the name of a parameter or header."`
-	Detail  string `json:"detail"`
+	Pointer string   `json:"pointer" doc:"A JSON pointer into the body, or the name of a parameter or header."`
+	Detail  string   `json:"detail"`
+	Members []string `json:"members,omitzero" nullable:"false" doc:"The members that are missing there, or may not be there, where that is what is wrong."`
 }
 
 // Error implements error.
@@ -187,7 +188,7 @@ func (s *server) spell(ctx huma.Context, _ string, v any) (any, error) {
 		if code == plugin.CodeInternal {
 			break
 		}
-		p.Errors = append(p.Errors, Place{pointerOf(at.Location), at.Message})
+		p.Errors = append(p.Errors, Place{Pointer: pointerOf(at.Location), Detail: at.Message})
 	}
 	return p, nil
 }

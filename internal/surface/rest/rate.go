@@ -3,6 +3,7 @@ package rest
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,10 +39,42 @@ func (s *server) often(c *host.Caller) error {
 	return nil
 }
 
-// shares counts the requests of each caller that are being answered.
-type shares struct {
-	mu sync.Mutex
-	by map[string]int
+// A tally counts what callers have at hand, by who they are and by their tenant.
+type tally struct {
+	mu  sync.Mutex
+	all int
+	by  map[string]int
+}
+
+// add counts one in, and returns what counts it out. The caller holds the lock.
+func (t *tally) add(names ...string) (leave func()) {
+	if t.by == nil {
+		t.by = map[string]int{}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	t.all++
+	for _, name := range names {
+		t.by[name]++
+	}
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.all--
+		for _, name := range names {
+			if t.by[name]--; t.by[name] == 0 {
+				delete(t.by, name)
+			}
+		}
+	}
+}
+
+// tenantOf is what requests and streams are counted by beside their caller: the tenant where
+// it is not the site's own, which has no bound as a whole.
+func (s *server) tenantOf(c *host.Caller) string {
+	if name := c.Tenant(); name != "" && name != s.Host.Guard().Tenant {
+		return "tenant " + name
+	}
+	return ""
 }
 
 // share counts a request in, where its caller has room for one more: some requests wait for
@@ -50,22 +83,15 @@ func (s *server) share(c *host.Caller, r *http.Request) (leave func(), err error
 	if Follows(r) {
 		return func() {}, nil
 	}
-	by, n := countedAs(c), &s.busy
+	by, tenant, n := countedAs(c), s.tenantOf(c), &s.busy
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.by[by] >= s.Share {
-		message := fmt.Sprintf("a token has at most %d requests answered at a time", s.Share)
-		return func() {}, &plugin.Error{Code: plugin.CodeRateLimited, Message: message, RetryAfter: time.Second}
+	most, of := s.Share, "a token"
+	if n.by[by] < most && tenant != "" && n.by[tenant] >= s.Share*3/2 {
+		most, of = s.Share*3/2, "a tenant"
+	} else if n.by[by] < most {
+		return n.add(by, tenant), nil
 	}
-	if n.by == nil {
-		n.by = map[string]int{}
-	}
-	n.by[by]++
-	return func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if n.by[by]--; n.by[by] == 0 {
-			delete(n.by, by)
-		}
-	}, nil
+	message := fmt.Sprintf("%s has at most %d requests answered at a time", of, most)
+	return func() {}, &plugin.Error{Code: plugin.CodeRateLimited, Message: message, RetryAfter: time.Second}
 }

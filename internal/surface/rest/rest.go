@@ -62,7 +62,7 @@ type Options struct {
 	Burst int                        // and so many at once: 200
 	Rates *ratelimit.Limiter[string] // what counts them, in the place of these two; see [Rates]
 
-	Share int // requests of one token that are answered at a time: 128, half of what a host answers
+	Share int // requests of one token that are answered at a time: 128, half of what a host answers; those of a tenant have half as many again, together
 
 	MaxInput int           // bytes of an input: 4 MiB, as the kernel has it
 	Room     int64         // bytes of bodies that are held at a time: 64 MiB
@@ -73,7 +73,7 @@ type Options struct {
 	MaxWait  time.Duration // the longest that a request may ask to wait: 1 min
 
 	Closing   context.Context // its end ends the streams; nil for never
-	Streams   int             // streams that are open at a time: 1024
+	Streams   int             // streams that are open at a time, half of them of one tenant: 1024
 	PerToken  int             // of one token: 16
 	Beat      time.Duration   // between two signs of life of a stream: 15 s
 	WriteTime time.Duration   // for what is sent on a stream to be taken: 10 s
@@ -86,8 +86,8 @@ type server struct {
 	mux  *verbs
 	doc  []byte // the OpenAPI document
 	held atomic.Int64
-	open streams
-	busy shares
+	open tally // streams
+	busy tally // other requests that are being answered
 }
 
 // New returns what answers requests under [Prefix]. It is safe for concurrent use.
@@ -125,6 +125,18 @@ func Busy(w http.ResponseWriter) {
 	p.after(time.Second)
 	write(w, p)
 }
+
+// Refuse answers a request that does not get as far as the API.
+func Refuse(w http.ResponseWriter, code plugin.Code, detail string) {
+	write(w, refused(0, code, detail))
+}
+
+// BackgroundHeader names, in answers on the owner's socket, the identity of a background host.
+const BackgroundHeader = "Mortise-Background"
+
+// EndPath is where the owner's socket of a background host is told to end. No listener of the
+// network has it.
+const EndPath = "/owner/end"
 
 // A request is one request while it is answered.
 type request struct {
@@ -215,7 +227,7 @@ func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, rele
 	}
 	for name, values := range r.URL.Query() {
 		if len(values) > 1 {
-			return nil, release, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a parameter is given once", Place{name, "it is there more than once"})
+			return nil, release, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a parameter is given once", Place{Pointer: name, Detail: "it is there more than once"})
 		}
 	}
 	body, read, err := s.body(w, r)

@@ -57,6 +57,7 @@ func (s *server) routes() []byte {
 	r.approvals()
 	r.tokens()
 	r.users()
+	r.tenants()
 	r.plans()
 	r.adapters()
 	r.ledger()

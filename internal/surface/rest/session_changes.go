@@ -95,7 +95,7 @@ func (r *registry) addArtifact(ctx context.Context, q *request, in *struct {
 func (r *registry) register(ctx context.Context, q *request, id string, spec *ArtifactSpec) (host.Artifact, error) {
 	add := host.NewArtifact{Name: spec.Name, Type: spec.Type, Parents: spec.Parents, Labels: spec.Labels}
 	if spec.Path == "" && spec.Name == "" {
-		return host.Artifact{}, refused(0, plugin.CodeInvalidInput, "an artifact has a name", Place{"/name", "it is missing"})
+		return host.Artifact{}, refused(0, plugin.CodeInvalidInput, "an artifact has a name", Place{Pointer: "/name", Detail: "it is missing"})
 	}
 	if spec.Path != "" {
 		if err := q.ofOwner("/path", spec.Path); err != nil {

@@ -109,38 +109,21 @@ func (r *registry) eventsOf(types []reflect.Type) *huma.MediaType {
 	}}
 }
 
-// streams counts those that are open.
-type streams struct {
-	mu  sync.Mutex
-	all int
-	by  map[string]int // by token
-}
-
 // enter counts a stream in, where its token and the host have room for one more.
 func (s *server) enter(c host.Caller) (leave func(), err error) {
-	by := countedAs(&c)
-	n := &s.open
+	by, tenant, n := countedAs(&c), s.tenantOf(&c), &s.open
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.by[by] >= s.PerToken {
 		return nil, &plugin.Error{Code: plugin.CodeRateLimited, Message: "the token has as many streams open as it may", RetryAfter: 2 * time.Second}
 	}
+	if tenant != "" && n.by[tenant] >= s.Streams/2 {
+		return nil, &plugin.Error{Code: plugin.CodeRateLimited, Message: "the tenant has as many streams open as it may", RetryAfter: 2 * time.Second}
+	}
 	if n.all >= s.Streams {
 		return nil, &plugin.Error{Code: plugin.CodeOverloaded, Message: "the host has as many streams open as it takes", RetryAfter: 2 * time.Second}
 	}
-	if n.by == nil {
-		n.by = map[string]int{}
-	}
-	n.all++
-	n.by[by]++
-	return func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.all--
-		if n.by[by]--; n.by[by] == 0 {
-			delete(n.by, by)
-		}
-	}, nil
+	return n.add(by, tenant), nil
 }
 
 // attached returns a context that also ends when the host stops.

@@ -213,9 +213,9 @@ func TestMetricsAreBoundedAndGuarded(t *testing.T) {
 	b.is(b.ask("mrt_root", "POST", "/metrics", ""), 405, "invalid_input")
 	got := b.ask("mrt_root", "GET", "/metrics", "")
 	for _, want := range []string{
-		`mortise_calls_waiting{mortise_status="pending_approval"} 1`, `mortise_ledger_unwritten`, `mortise_approval_wait_duration_seconds_count{mortise_decision="approved"} 1`,
-		`mortise_calls_total{gen_ai_tool_name="desk/upper",outcome="succeeded"} 1`, `mortise_calls_total{gen_ai_tool_name="desk/fail",outcome="plugin_error"} 1`,
-		`mortise_calls_total{gen_ai_tool_name="unknown",outcome="not_found"} 200`, `http_route="none"`,
+		`mortise_calls_waiting{mortise_status="pending_approval",mortise_tenant="local"} 1`, `mortise_ledger_unwritten`, `mortise_approval_wait_duration_seconds_count{mortise_decision="approved",mortise_tenant="local"} 1`,
+		`mortise_calls_total{gen_ai_tool_name="desk/upper",mortise_tenant="local",outcome="succeeded"} 1`, `mortise_calls_total{gen_ai_tool_name="desk/fail",mortise_tenant="local",outcome="plugin_error"} 1`,
+		`mortise_calls_total{gen_ai_tool_name="unknown",mortise_tenant="local",outcome="not_found"} 200`, `http_route="none"`,
 	} {
 		if !strings.Contains(got.text, want) {
 			t.Errorf("there is no %s", want)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
@@ -87,4 +88,45 @@ func TestRoutesOfAnotherTenant(t *testing.T) {
 	if tried != len(rows) {
 		t.Errorf("%d of %d routes were tried", tried, len(rows))
 	}
+}
+
+// The tenants of the site are for its owner: others of the site are refused, and to the owner
+// of a tenant there is nothing at these paths, whatever they name.
+func TestTheTenantsAreTheSitesOwners(t *testing.T) {
+	t.Parallel()
+	b := begin(t, rest.Options{})
+	_, theirs := b.tenant("acme")
+	if a := b.is(b.ask("mrt_site", "GET", "/api/v1/tenants", ""), 200, ""); !strings.Contains(a.text, `"acme"`) || strings.Contains(a.text, `"directory"`) {
+		t.Errorf("the owner with a token is answered %s", a)
+	}
+	nothing := b.is(b.ask(theirs, "GET", "/api/v1/no-such-path", ""), 404, "not_found")
+	for path, body := range map[string]string{"": `{"name":"mine"}`, "/acme": "", "/acme:disable": "", "/none:disable": "", "/local:enable": ""} {
+		method := "POST"
+		if path == "/acme" {
+			method = "GET"
+		}
+		b.is(b.ask("mrt_root", method, "/api/v1/tenants"+path, body), 403, "policy_denied")
+		b.is(b.ask("mrt_site:configure", method, "/api/v1/tenants"+path, body), 403, "scope_denied")
+		if a := b.is(b.ask(theirs, method, "/api/v1/tenants"+path, body), 404, "not_found"); a.at("detail") != nothing.at("detail") {
+			t.Errorf("the owner of a tenant learns of %s: %s", path, a)
+		}
+	}
+	b.is(b.ask(theirs, "GET", "/api/v1/tenants", ""), 404, "not_found")
+	if rows, err := b.app.As(b.app.Principal).Tenants().List(t.Context()); err != nil || len(rows) != 2 || !rows[1].DisabledAt.IsZero() {
+		t.Errorf("the tenants are %+v, %v", rows, err)
+	}
+	becomes := func(status int) { // within a second or two
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); b.ask(theirs, "GET", "/api/v1/calls", "").status != status; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("a token of the tenant is not answered %d", status)
+			}
+		}
+	}
+	b.is(b.ask("mrt_site", "POST", "/api/v1/tenants/acme:disable", ""), 200, "")
+	becomes(401)
+	b.is(b.ask("mrt_site", "POST", "/api/v1/tenants/acme:enable", ""), 200, "")
+	becomes(200)
+	b.is(b.ask("mrt_site", "POST", "/api/v1/tenants", `{"name":"No Name"}`), 422, "invalid_input")
+
 }

@@ -48,6 +48,11 @@ func (b *bench) things() map[string]string {
 		b.Fatal(err)
 	}
 	made["unkept"] = unkept.ID
+	rented, err := b.app.As(b.app.Principal).Tenants().Create(b.Context(), "rented")
+	if err != nil {
+		b.Fatal(err)
+	}
+	made["tenant"] = rented.Name
 	b.keep(made)
 	b.agents(made)
 	b.feeds(made)

@@ -86,7 +86,7 @@ func (r *registry) createToken(ctx context.Context, q *request, in *struct {
 	n := host.NewToken{Name: b.Name, For: b.For, Scopes: b.Scopes, Operations: b.Operations, Life: time.Duration(b.Life) * time.Second}
 	if b.Endless {
 		if b.Life != 0 {
-			return nil, refused(0, plugin.CodeInvalidInput, "a token expires or does not", Place{"/no_expiry", "it is there beside expires_in"})
+			return nil, refused(0, plugin.CodeInvalidInput, "a token expires or does not", Place{Pointer: "/no_expiry", Detail: "it is there beside expires_in"})
 		}
 		n.Life = -time.Second
 	}

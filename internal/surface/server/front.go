@@ -39,6 +39,7 @@ type front struct {
 	signs atomic.Pointer[machine.Verifier] // of tokens that providers signed
 	at    net.Addr                         // of the listener; nil where there is none
 	first *signin.Setup
+	back  *background // nil where the host serves until it is told not to
 }
 
 func newFront(a *app.App) (*front, error) {
@@ -96,6 +97,9 @@ func (f *front) owner(ctx context.Context) http.Handler {
 		c, err := f.atSocket(r)
 		return c, true, err
 	}, nil)
+	if f.back != nil {
+		return f.back.answers(api)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.EscapedPath(); {
 		case path == reloadPath:

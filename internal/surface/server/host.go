@@ -47,6 +47,12 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup, h
 	if err != nil {
 		return err
 	}
+	return f.run(ctx, l, first, hangups)
+}
+
+// run is [Run]. A background host takes no more once its time is over, too.
+func (f *front) run(ctx context.Context, l net.Listener, first *signin.Setup, hangups <-chan os.Signal) (err error) {
+	a := f.app
 	if l != nil {
 		if a.Config.Server.Encrypted() {
 			if f.cert, err = OpenCertificate(a.Config.Server.TLSCert, a.Config.Server.TLSKey, a.Log()); err != nil {
@@ -79,6 +85,9 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup, h
 	}
 	var hearing sync.WaitGroup
 	hearing.Go(func() { f.hear(ctx, hangups) })
+	if f.back != nil {
+		hearing.Go(func() { defer stop(); f.back.stay(ctx, own) })
+	}
 	err = a.Work(ctx)
 	stop()
 	hearing.Wait()

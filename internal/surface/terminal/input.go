@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -20,14 +19,37 @@ import (
 // longestLine is the longest line that a terminal passes on at once.
 const longestLine = 4096
 
-// Readable reports whether something can be read from a file, and waits for it so long.
-// It reads nothing, so another reader may ask something in between.
-func Readable(f *os.File, wait time.Duration) (bool, error) {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}, int(wait.Milliseconds()))
-	if n == 0 || errors.Is(err, unix.EINTR) {
+// Readable waits until something can be read from a file, and reports that it can; or until
+// ctx ends. It reads nothing, so another reader may ask something in between.
+func Readable(ctx context.Context, f *os.File) (bool, error) {
+	if ctx.Err() != nil {
 		return false, nil
 	}
-	return err == nil, err
+	wakes, wake, err := os.Pipe()
+	if err != nil {
+		return false, err
+	}
+	defer wakes.Close()
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { defer close(woken); _ = wake.Close() })
+	defer func() {
+		if stop() {
+			_ = wake.Close()
+			return
+		}
+		<-woken
+	}()
+	for {
+		fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}, {Fd: int32(wakes.Fd()), Events: unix.POLLIN}}
+		_, err := unix.Poll(fds, -1)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return false, err
+		default:
+			return fds[0].Revents != 0, nil
+		}
+	}
 }
 
 // Line reads the line that was typed at a terminal. The error is io.EOF at its end.
@@ -76,6 +98,26 @@ func Secret(in *os.File, out io.Writer, what string) (string, error) {
 	return string(raw), err
 }
 
+// maxLine bounds what [Phrase] reads, in bytes.
+const maxLine = 4096
+
+// Phrase asks for a text without showing it at a terminal, and reads it as the one line of in
+// otherwise. It has no blanks; the error says so.
+func Phrase(in io.Reader, out io.Writer, what string) (string, error) {
+	if f, ok := in.(*os.File); ok && Is(f) {
+		return Secret(f, out, what)
+	}
+	raw, err := io.ReadAll(io.LimitReader(in, maxLine))
+	if err != nil {
+		return "", fmt.Errorf("reading %s: %w", what, err)
+	}
+	text := strings.TrimSpace(string(raw))
+	if text == "" || strings.ContainsAny(text, " \n\t") {
+		return "", fmt.Errorf("standard input is one line, %s", what)
+	}
+	return text, nil
+}
+
 // Lines are what is typed, line by line. Nothing is read from a terminal before a
 // line is there, so that others may ask something in between.
 type Lines struct {
@@ -118,18 +160,11 @@ func (l *Lines) Next(ctx context.Context) (string, error) {
 	}
 }
 
-// pollEvery is the polling interval of a wait for a line.
-const pollEvery = 100 * time.Millisecond
-
 // wait returns once there is something to read, or its context has ended.
 func (l *Lines) wait(ctx context.Context) error {
 	file, isFile := l.In.(*os.File)
-	for ready := !isFile; !ready; {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		var err error
-		if ready, err = Readable(file, pollEvery); err != nil {
+	if isFile {
+		if _, err := Readable(ctx, file); err != nil {
 			return fmt.Errorf("waiting for what is typed: %w", err)
 		}
 	}

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -159,11 +160,13 @@ func TestAQuestionIsAnsweredAtATerminal(t *testing.T) {
 		yes, known bool
 	}{{"y\n", true, true}, {"YES\n", true, true}, {"no\n", false, true}, {"\n", false, true}, {"perhaps\n", false, false}} {
 		p := openPTY(t)
-		if ready, err := Readable(p.theirs, 0); ready || err != nil {
+		over, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(20*time.Millisecond, cancel)
+		if ready, err := Readable(over, p.theirs); ready || err != nil {
 			t.Fatalf("readable before anything was typed: %v", err)
 		}
 		_, _ = p.ours.WriteString(c.typed)
-		if ready, err := Readable(p.theirs, 10*time.Second); !ready || err != nil {
+		if ready, err := Readable(t.Context(), p.theirs); !ready || err != nil {
 			t.Fatalf("not readable: %v", err)
 		}
 		line, err := Line(p.theirs)

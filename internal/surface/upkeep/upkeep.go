@@ -1,18 +1,15 @@
 // Package upkeep is what the command line does to a data directory itself, rather than ask
-// its host for: it examines one, keeps a copy of it, and holds the processes of its sessions.
+// its host for: it examines one, and keeps a copy of it.
 package upkeep
 
 import (
 	"context"
 	"io"
-	"path/filepath"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/archive"
 	"github.com/mortise-dev/mortise/internal/host/doctor"
-	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 )
@@ -91,33 +88,4 @@ func Findings(w io.Writer, found []Finding) error {
 		t.Row(mark, f.What, terminal.OneLine(f.Detail, 300))
 	}
 	return t.Flush()
-}
-
-// Keep holds the processes of one session until they are idle for too long, for the command
-// lines that use it.
-func Keep(ctx context.Context, o app.Options, session string) error {
-	home, err := filepath.Abs(o.Home)
-	if err != nil {
-		return err
-	}
-	cfg, configPath, err := setup.ReadConfig(home, o.Config)
-	if err != nil {
-		return err
-	}
-	held := host.SessionHost{Session: session, Idle: time.Duration(cfg.Processes.SessionIdle)}
-	held.Home, held.Tenant, held.Config, held.Database = home, cfg.Tenant, configPath, o.Database
-	if o.Tenant != "" {
-		held.Tenant = o.Tenant
-	}
-	o.Home = home
-	held.Open = func(ctx context.Context, earlier bool) (*host.Host, func() error, error) {
-		o := o
-		o.Earlier = func(string, string) bool { return earlier }
-		a, err := app.Open(ctx, o)
-		if err != nil {
-			return nil, nil, err
-		}
-		return a.Host, a.Close, nil
-	}
-	return held.Serve(ctx)
 }

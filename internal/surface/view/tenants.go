@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -29,9 +30,17 @@ func tenantState(t host.Tenant) string {
 	return "enabled"
 }
 
+// TenantPlace is the directory of a tenant's configuration, or where that is told.
+func TenantPlace(t host.Tenant) string {
+	if t.Site && t.Directory == "" {
+		return "the data directory of the host"
+	}
+	return cmp.Or(t.Directory, "tenants/"+t.Name+" in the data directory of the host")
+}
+
 // Tenant shows a tenant with where its configuration is.
 func Tenant(w io.Writer, t host.Tenant) error {
-	text := fmt.Sprintf("tenant %s, %s\n  configuration and policies: %s\n", t.Name, tenantState(t), t.Directory)
+	text := fmt.Sprintf("tenant %s, %s\n  configuration and policies: %s\n", t.Name, tenantState(t), TenantPlace(t))
 	if !t.Site {
 		text += fmt.Sprintf("  created by %s at %s\n", t.By, Moment(t.CreatedAt))
 	}

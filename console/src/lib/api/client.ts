@@ -58,13 +58,14 @@ export interface Full<N extends Name> {
   headers: Headers;
 }
 
+import { segment } from "./segment.ts";
 import { routes } from "./routes.ts";
 
 /** Returns the address of an operation of the API. */
 export function address<N extends Name>(name: N, request: Request<N> = {}): string {
   const [, pattern] = routes[name];
   const path = (request.path ?? {}) as Record<string, string | number>;
-  const where = pattern.replace(/\{([^}]+)\}/g, (_, member: string) => encodeURIComponent(String(path[member] ?? "")));
+  const where = pattern.replace(/\{([^}]+)\}/g, (_, member: string) => segment(String(path[member] ?? "")));
   const query = new URLSearchParams();
   for (const [member, value] of Object.entries((request.query ?? {}) as Record<string, unknown>)) {
     if (value !== undefined && value !== "" && value !== false) query.set(member, String(value));

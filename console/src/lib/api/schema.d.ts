@@ -2210,6 +2210,11 @@ export interface components {
         Assignments: {
             assignments: components["schemas"]["Assignment"][];
         };
+        Barred: {
+            /** @description One of the codes in docs/codes.md. */
+            code: string;
+            detail: string;
+        };
         Browser: {
             /** Format: date-time */
             created_at: string;
@@ -2312,6 +2317,8 @@ export interface components {
             enforcement?: string;
             /** @description What the ledger has of it, where the request asks for entries. */
             entries?: components["schemas"]["Entry"][] | null;
+            /** @description What it was made with, where the request asks for it and it is kept: secrets by their names. */
+            input?: unknown;
             input_hash: string;
             /** @description Its caller's own. */
             key?: string;
@@ -3214,6 +3221,8 @@ export interface components {
         };
         Place: {
             detail: string;
+            /** @description The members that are missing there, or may not be there, where that is what is wrong. */
+            members?: string[];
             /** @description A JSON pointer into the body, or the name of a parameter or header. */
             pointer: string;
         };
@@ -3567,6 +3576,15 @@ export interface components {
             /** @enum {string} */
             source: "file" | "stored" | "configuration";
         };
+        Precedent: {
+            call_id: string;
+            /** Format: date-time */
+            decided_at: string;
+            decided_by: string;
+            input: unknown;
+            requester: string;
+            version: string;
+        };
         Problem: {
             /** @description The call that was refused, where there is one. */
             call_id?: string;
@@ -3576,7 +3594,7 @@ export interface components {
             detail: string;
             /** @description What the host adds: an object. */
             details?: string;
-            /** @description What is wrong, place by place. Values are not repeated. */
+            /** @description What is wrong, place by place. */
             errors?: components["schemas"]["Place"][] | null;
             /** @description What to do about it at the command line. */
             hint?: string;
@@ -3629,6 +3647,8 @@ export interface components {
         Question: {
             /** @description Who acts for the requester. */
             actor?: string;
+            /** @description The call of the same operation that was approved last before this was asked for, among its last 50 calls; of one approval, where the caller may see it. */
+            before?: components["schemas"]["Precedent"];
             binding: string;
             /** @description The plugin has changed, so that approving lets nothing run. */
             changed: boolean;
@@ -3993,6 +4013,10 @@ export interface components {
         Standing: {
             /** @description Who may decide it, as the configuration names them; of one that is open. */
             deciders: string[];
+            /** @description Why the caller may not approve it; absent where they may, and where it is decided. */
+            may_not_approve?: components["schemas"]["Barred"];
+            /** @description Why the caller may not deny it, likewise. */
+            may_not_deny?: components["schemas"]["Barred"];
             /** @description The principal that the configuration acts for. */
             owner: string;
             /** @description It was approved by the user who asked for it, which counts only because of trust_as. */
@@ -5447,6 +5471,8 @@ export interface operations {
                 full?: boolean;
                 /** @description With the entries of the ledger about it. */
                 entries?: boolean;
+                /** @description With the input that it was made with. */
+                input?: boolean;
                 /** @description How long the request stays for a call that has not ended: 30s, or a number of seconds. */
                 wait?: string;
             };

@@ -1,12 +1,7 @@
 /** The value that a form puts together, and what the host said is wrong with it. */
 import { copy, isObject, type Json } from "../json.ts";
+import { placesOf, without, type Fault } from "./fault.ts";
 import { at, initial } from "./shape.ts";
-
-/** What is wrong at one place of the value. */
-export interface Fault {
-  pointer: string;
-  detail: string;
-}
 
 export class Form {
   readonly schema: Json;
@@ -27,17 +22,12 @@ export class Form {
   /** Puts a value at a place, or takes away what is there. What the host said of the place counts no more. */
   put(pointer: string, value: Json | undefined): void {
     this.value = put(this.value, pointer.split("/").slice(1), value);
-    if (this.faults.length > 0) this.faults = this.faults.filter((f) => f.pointer !== pointer && !f.pointer.startsWith(`${pointer}/`));
+    if (this.faults.length > 0) this.faults = without(this.faults, pointer);
   }
 
   /** Returns what is wrong at a place itself. */
   at(pointer: string): string[] {
-    return this.faults.filter((f) => f.pointer === pointer).map((f) => f.detail);
-  }
-
-  /** Reports whether something is wrong at a place or below it. */
-  wrong(pointer: string): boolean {
-    return this.faults.some((f) => f.pointer === pointer || f.pointer.startsWith(`${pointer}/`));
+    return this.faults.filter((f) => placesOf(f).includes(pointer)).map((f) => f.detail);
   }
 }
 
@@ -61,5 +51,5 @@ function put(here: Json | undefined, path: string[], value: Json | undefined): J
 
 /** The id of the field for a place, to which a summary of errors links. */
 export function fieldId(form: string, pointer: string): string {
-  return `${form}-${pointer.replaceAll("/", "-")}`;
+  return `${form}-${pointer.replace(/[^A-Za-z0-9]/gu, (c) => `_${(c.codePointAt(0) ?? 0).toString(16)}_`)}`; // an id has no spaces, and each place its own
 }

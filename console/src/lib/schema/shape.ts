@@ -202,12 +202,20 @@ function shapeOfType(type: string, s: JsonObject): Partial<Shape> & { kind: Shap
       const own = isObject(s["properties"]) ? Object.entries(s["properties"]).slice(0, maxProperties) : [];
       const required = Array.isArray(s["required"]) ? s["required"] : [];
       const properties = own.map(([name, schema]) => ({ name, schema, required: required.includes(name) }));
-      const open = s["additionalProperties"] === false ? undefined : (s["additionalProperties"] ?? (own.length === 0 ? true : undefined));
+      const open = openOf(s, own.length);
       if (own.length === 0 && open === true) return { kind: "json" };
       return { kind: "object", properties, open };
     }
   }
   return { kind: "json" };
+}
+
+/** Returns what a member that is not among the properties looks like; undefined where a form adds none. */
+function openOf(s: JsonObject, own: number): Json | undefined {
+  const named = isObject(s["patternProperties"]) ? Object.values(s["patternProperties"]) : [];
+  const rest = s["additionalProperties"];
+  if (named.length > 0) return named.length === 1 && rest === false ? named[0] : true; // which names are meant is the host's to say
+  return rest === false ? undefined : (rest ?? (own === 0 ? true : undefined));
 }
 
 function alternativesOf(s: JsonObject, root: Json): Alternative[] | undefined {

@@ -3,7 +3,7 @@
 Read are pcap (both byte orders, micro- and nanoseconds) and pcapng (several
 sections and interfaces, any time resolution), gzip included. A packet carries
 its number and the byte offset of its record in the capture, decompressed, so
-that whoever reads a result can find it again.
+that the reader of a result can find it again.
 """
 
 from __future__ import annotations

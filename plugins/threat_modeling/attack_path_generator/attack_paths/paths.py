@@ -53,7 +53,7 @@ def likeliest(graph: Graph, entries: Sequence[str], targets: Sequence[str], most
 
 
 def _best(graph: Graph, at: Dict[str, Path], ends: Set[str], visited: Set[str], banned: Set[str], longest: int) -> Optional[_Found]:
-    """The likeliest path that goes on from one of these beginnings. A place may be reached anew by a dearer but shorter way, because length is limited."""
+    """The likeliest path that goes on from one of these beginnings. A place may be reached again by a dearer but shorter way, because length is limited."""
     queue: List[Tuple[float, Tuple[str, ...], int, str, Path]] = []
     for node, root in at.items():
         queue.append((_cost(root), tuple(e.id for e in root), len(root), node, root))

@@ -51,7 +51,7 @@ def _unauthenticated(system: System, flow: Flow) -> Optional[str]:
 def _credentials(system: System, flow: Flow) -> Optional[str]:
     if not flow.authenticated or system.trust(flow.source) >= system.trust(flow.target) or "mutual_tls" in flow.controls:
         return None
-    return "%s; whoever has a password of its users is let in" % _crossing(system, flow)
+    return "%s; a stolen password of one of its users is enough" % _crossing(system, flow)
 
 
 def _clear(system: System, flow: Flow) -> Optional[str]:
