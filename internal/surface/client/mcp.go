@@ -29,7 +29,7 @@ lists is what you may run, and what it calls is judged and recorded as your call
 Where a host serves the data directory, or at a URL, that host is asked.`,
 		Example: `  mortise mcp
   mortise mcp --list search
-  mortise mcp --server https://mortise.example.com --list routed --for "look into a phishing mail"`,
+  mortise mcp --list routed --for "look into a phishing mail"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return reach(cmd.Context(), func(h Host) error {

@@ -190,7 +190,7 @@ func TestACallThatWaitsForAPerson(t *testing.T) {
 				approval = q.ID
 			}
 		}
-		if approval == "" || data["url"] != "https://mortise.example.com/approvals/"+approval {
+		if approval == "" || data["url"] != "https://mortise.example.com/decide/"+approval {
 			t.Errorf("the page is %v, the approval %s", data["url"], approval)
 		}
 		if _, _, again := call(t, s, "desk.gated", `{ "text" : "`+who+`" }`); again["call_id"] != id {

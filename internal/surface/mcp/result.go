@@ -106,7 +106,7 @@ func (s *session) standing(res plugin.Result) *sdk.CallToolResult {
 				st.ExpiresAt = &at
 			}
 			if s.Base != "" {
-				st.URL = s.Base + "/approvals/" + a.ID
+				st.URL = s.Base + "/decide/" + a.ID
 				text += " The person decides at " + st.URL
 			}
 		}
