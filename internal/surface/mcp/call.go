@@ -152,10 +152,17 @@ func (s *session) within(ctx context.Context, id string, do func(context.Context
 	case <-ctx.Done():
 	}
 	res, err := s.api.Calls().Standing(going, id)
-	if plugin.CodeOf(err) == plugin.CodeNotFound { // its key was used before, or it is not on record yet
-		res, err = plugin.Result{CallID: id, Status: plugin.InProgress}, nil
+	if plugin.CodeOf(err) != plugin.CodeNotFound {
+		return res, err
 	}
-	return res, err
+	late := time.NewTimer(lastWords) // its key was used before, or it is not on record yet
+	defer late.Stop()
+	select {
+	case e := <-ended:
+		return e.res, e.err
+	case <-late.C:
+		return res, err
+	}
 }
 
 // join returns a call that its caller made before with the same arguments, and that waits for

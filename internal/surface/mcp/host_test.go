@@ -91,6 +91,23 @@ func deskPlugin(dir string) {
 	mortise.Operator(p, "denied", "Leave a line that no policy allows.", line, mortise.Effects("db_write"))
 	mortise.Operator(p, "short", "Leave a line that is short.", line, mortise.Effects("db_write"))
 	mortise.Operator(p, "secret", "Leave a line that no one is to know of.", line, mortise.Effects("db_write"))
+	mortise.Operator(p, "vanish", "Leave a line, and be gone before it is said.", func(c *mortise.Call, in text) (map[string]any, error) {
+		_, _ = line(c, in)
+		os.Exit(1)
+		return nil, nil
+	}, mortise.Effects("db_write"))
+	mortise.Operator(p, "slow", "Leave a line once there is a file.", func(c *mortise.Call, in text) (map[string]any, error) {
+		for {
+			if _, err := os.Stat(filepath.Join(dir, in.Text)); err == nil {
+				return line(c, in)
+			}
+			select {
+			case <-c.Done():
+				return nil, c.Err()
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}, mortise.Effects("db_write"))
 	mortise.Operator(p, "send", "Send a line.", line, mortise.Effects("http_write"))
 	p.Run()
 }

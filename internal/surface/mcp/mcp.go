@@ -66,10 +66,9 @@ func (o Options) complete() Options {
 // A session is what one caller asks of one host.
 type session struct {
 	Options
-	api host.API
-	by  host.Caller
-	// request ends when the caller is gone; nil where the SDK says so itself.
-	request context.Context
+	api     host.API
+	by      host.Caller
+	request context.Context // ends when the caller is gone
 }
 
 // Handler returns what answers requests over HTTP for one caller, who was authenticated before.
@@ -124,9 +123,6 @@ func (s *session) server() *sdk.Server {
 // alone.
 func (s *session) gone(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	if s.request == nil {
-		return ctx, cancel
-	}
 	stop := context.AfterFunc(s.request, cancel)
 	return ctx, func() { stop(); cancel() }
 }

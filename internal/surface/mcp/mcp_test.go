@@ -35,7 +35,7 @@ func TestTheOfficialClientOnEachRevision(t *testing.T) {
 			if got := s.InitializeResult(); got.Capabilities.Tools == nil || got.Capabilities.Logging != nil || got.ServerInfo.Name != "mortise" || got.ProtocolVersion != revision {
 				t.Errorf("the host says of itself %+v", got)
 			}
-			want := []string{"desk.fail", "desk.gated", "desk.line", "desk.send", "desk.short", "desk.stay", "desk.upper", "desk.words", "mortise.call_result"}
+			want := []string{"desk.fail", "desk.gated", "desk.line", "desk.send", "desk.short", "desk.slow", "desk.stay", "desk.upper", "desk.vanish", "desk.words", "mortise.call_result"}
 			if got := names(t, s); !slices.Equal(got, want) {
 				t.Errorf("the tools are %q, want %q", got, want)
 			}
@@ -224,6 +224,36 @@ func TestACallThatWaitsForAPerson(t *testing.T) {
 
 var bob = plugin.Principal{Type: "user", ID: "bob", Scopes: []string{"*"}}
 
+// A call with effects goes on when its request is over, and has its outcome where call_result asks
+// for it; that an outcome is not known is no success and no reason to try again.
+func TestACallThatOutlivesItsRequest(t *testing.T) {
+	t.Parallel()
+	b := begin(t, mcp.Options{Wait: 200 * time.Millisecond})
+	s := b.connect(b.token("ann", "run"), "", "", nil)
+	res, said, data := call(t, s, "desk.slow", `{"text":"slow"}`)
+	if res.IsError || data["status"] != "in_progress" || !strings.Contains(said, "Do not call the tool again") {
+		t.Fatalf("it answers %q", said)
+	}
+	b.write(filepath.Join(b.dir, "slow"), "")
+	id := fmt.Sprint(data["call_id"])
+	within(t, "its end", func() bool {
+		_, _, data = call(t, s, "mortise.call_result", `{"call_id":"`+id+`","wait_seconds":1}`)
+		return data["wrote"] == "slow"
+	})
+	_, _, data = call(t, s, "desk.vanish", `{"text":"gone"}`)
+	id = fmt.Sprint(data["call_id"])
+	within(t, "that it is unknown", func() bool {
+		res, said, data = call(t, s, "mortise.call_result", `{"call_id":"`+id+`"}`)
+		return data["status"] == "unknown"
+	})
+	if res.IsError || !strings.Contains(said, "Do not call the tool again") {
+		t.Errorf("of an outcome that is not known it says %q", said)
+	}
+	if got := b.lines(); got != "slow gone" {
+		t.Errorf("it wrote %q", got)
+	}
+}
+
 // A call under a key happens once.
 func TestAKey(t *testing.T) {
 	t.Parallel()
@@ -352,7 +382,7 @@ func TestManyTools(t *testing.T) {
 	if got := names(t, s); !slices.Equal(got, few) {
 		t.Errorf("of many tools a list has %q", got)
 	}
-	if got := names(t, b.connect(token, "", "?list=all", nil)); len(got) != 259 || !slices.IsSorted(got) {
+	if got := names(t, b.connect(token, "", "?list=all", nil)); len(got) != 261 || !slices.IsSorted(got) {
 		t.Errorf("all are %d", len(got))
 	}
 	if got := names(t, b.connect(token, "", "?list=routed&for=make+a+text+upper+case", nil)); !slices.Contains(got, "desk.upper") || len(got) > 9 {

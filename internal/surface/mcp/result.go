@@ -56,7 +56,7 @@ func (s *session) result(r *sdk.CallToolRequest, t *plugin.Target, res plugin.Re
 	switch {
 	case err != nil && res.Status != plugin.Unknown:
 		return s.failure(res, err)
-	case !res.Status.Ended():
+	case res.Status == plugin.Unknown || !res.Status.Ended():
 		return s.standing(res)
 	}
 	out := &sdk.CallToolResult{Meta: sdk.Meta{callMeta: res.CallID}, Content: []sdk.Content{}}
