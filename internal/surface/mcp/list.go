@@ -81,12 +81,15 @@ func (s *session) tool(ctx context.Context, name string) (found host.Tool, is bo
 
 // listTools answers tools/list.
 func (s *session) listTools(ctx context.Context, r *sdk.ListToolsRequest) (sdk.Result, error) {
-	all, err := s.tools(ctx)
-	if err != nil {
-		return nil, s.failed(err)
+	var all []host.Tool
+	var err error
+	mode := s.List.Mode
+	if mode != ListSearch {
+		if all, err = s.tools(ctx); err != nil {
+			return nil, s.failed(err)
+		}
 	}
 	shown := []*sdk.Tool{ownTool(callResult)}
-	mode := s.List.Mode
 	if mode == ListAuto && len(all) > Few {
 		mode = ListSearch
 	}
