@@ -255,7 +255,7 @@ func TestACallThroughAllParts(t *testing.T) {
 	if _, err := call(t, a, "lower", `{}`); plugin.CodeOf(err) != plugin.CodeNotFound {
 		t.Errorf("%v", err)
 	}
-	if got := entries(t, a); !slices.Contains(got, "call.succeeded "+res.CallID) || len(got) != 10 { // seven of plugins, five of which come along, and three of calls
+	if got := entries(t, a); !slices.Contains(got, "call.succeeded "+res.CallID) || len(got) != 17 { // fourteen of plugins, twelve of which come along, and three of calls
 		t.Errorf("%q", got)
 	}
 	key, err := store.ReadKey(a.Home)

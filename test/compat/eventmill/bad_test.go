@@ -511,10 +511,10 @@ func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 	}
 	calls(1)
 
-	// The keeper is killed, at rest and during a call.
+	// The host that holds the session is killed, at rest and during a call.
 	kill := func() {
 		t.Helper()
-		for _, pid := range h.keepers(t) {
+		for _, pid := range h.holders(t) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
@@ -524,11 +524,11 @@ func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 	time.Sleep(time.Second)
 	kill()
 	if err := long.Wait(); statusOf(err) != exitPlugin || !strings.Contains(out.String(), "ended during the call") {
-		t.Errorf("a killed keeper: %v: %s", err, out)
+		t.Errorf("a killed host: %v: %s", err, out)
 	}
 	calls(1)
 
-	// The data directory goes away under a call: its keeper ends too, without any request.
+	// The data directory goes away under a call: its host ends too, without any request.
 	long, _ = sleeping("50")
 	time.Sleep(time.Second)
 	if err := os.RemoveAll(h.home); err != nil {
@@ -536,16 +536,16 @@ func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 	}
 	_ = long.Wait()
 	for range 150 {
-		if len(h.keepers(t)) == 0 {
+		if len(h.holders(t)) == 0 {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Errorf("keepers of a deleted data directory: %v", h.keepers(t))
+	t.Errorf("hosts of a deleted data directory: %v", h.holders(t))
 }
 
-// keepers are the processes that hold sessions of this host.
-func (h *host) keepers(t *testing.T) []int {
+// holders are the processes that hold sessions of this host.
+func (h *host) holders(t *testing.T) []int {
 	t.Helper()
 	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -554,7 +554,7 @@ func (h *host) keepers(t *testing.T) []int {
 	var pids []int
 	for _, file := range found {
 		line, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(line, []byte("\x00keep\x00")) || !bytes.Contains(line, []byte(h.home+"\x00")) {
+		if err != nil || !bytes.Contains(line, []byte("\x00--background\x00")) || !bytes.Contains(line, []byte(h.home+"\x00")) {
 			continue
 		}
 		var pid int
