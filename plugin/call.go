@@ -143,6 +143,8 @@ const (
 
 	// OriginDecision is a program that asks before it runs a tool of its own.
 	OriginDecision Origin = "decision"
+
+	OriginMCP Origin = "mcp" // a program that speaks the Model Context Protocol: a model's choice, as a rule
 )
 
 // A Trace is what a call belongs to. The plugin gets it and logs with it.

@@ -179,6 +179,11 @@ var ways = map[string]map[string]way{
 			return outcome(res, err)
 		},
 	},
+	"OriginMCP": {
+		"a tool": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
+			return outcome(a.As(ann).Invoke(t.Context(), host.Invocation{Operation: operation, Input: json.RawMessage(input), Origin: plugin.OriginMCP}))
+		},
+	},
 	"OriginCall": {
 		"of a plugin": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // its caller's patience with a person

@@ -29,7 +29,7 @@ type attempt struct {
 // about rights, leave out what may not be seen, or concern only what belongs to the
 // principal.
 var refusesNothing = map[string]string{
-	"Plugins.List": "leaves out", "Plugins.Route": "leaves out", "Plugins.Halted": "leaves out", "Plugins.Operation": "the kernel refuses the call, on the record",
+	"Plugins.List": "leaves out", "Plugins.Tools": "leaves out", "Plugins.Tool": "tells no more than Tools", "Calls.Own": "leaves out", "Plugins.Route": "leaves out", "Plugins.Halted": "leaves out", "Plugins.Operation": "the kernel refuses the call, on the record",
 	"Feeds.List": "leaves out", "Secrets.List": "leaves out", "Secrets.Check": "leaves out", "Policies.List": "all may see the policies in force",
 	"Tokens.List": "leaves out", "Tokens.Rotate": "is about the token that authenticated the caller",
 	"Identities.For": "constructs",

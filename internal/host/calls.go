@@ -105,6 +105,12 @@ func (c Calls) List(ctx context.Context, f CallFilter) ([]CallRow, error) {
 	if c.all(CallsPlugin) {
 		return c.g.Store.Calls(ctx, f)
 	}
+	return c.Own(ctx, f)
+}
+
+// Own returns calls that they made, whatever else they may see, the newest first.
+func (c Calls) Own(ctx context.Context, f CallFilter) ([]CallRow, error) {
+	f.Tenant = c.g.Tenant
 	return theirs(f.Limit, func(limit int, last *CallRow) ([]CallRow, error) {
 		f.Limit = limit
 		if last != nil {

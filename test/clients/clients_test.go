@@ -74,6 +74,30 @@ func TestTheClientInTypeScript(t *testing.T) {
 	}
 }
 
+// The official client of the Model Context Protocol for TypeScript lists and calls a tool, over
+// HTTP and over standard streams.
+func TestTheClientOfMCPInTypeScript(t *testing.T) {
+	t.Parallel()
+	for _, needed := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(needed); err != nil {
+			t.Skipf("%s is not installed", needed)
+		}
+	}
+	dir := filepath.Join("testdata", "mcp")
+	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
+		if out, err := exec.CommandContext(t.Context(), "npm", "ci", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error").CombinedOutput(); err != nil {
+			t.Skipf("its tools could not be installed with npm: %v, %s", err, out)
+		}
+	}
+	binary := program(t)
+	server, token := serveWith(t, binary)
+	for _, args := range [][]string{{"http", server, token}, {"stdio", binary, server, token}} {
+		if said := run(t, dir, "node", append([]string{"call.mjs"}, args...)...); said != `true {"text":"FROM TYPESCRIPT"} true -32602` {
+			t.Errorf("over %s it says %q", args[0], said)
+		}
+	}
+}
+
 // run returns the last line that a program writes.
 func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
@@ -91,14 +115,25 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	return lines[len(lines)-1]
 }
 
-// serve starts a host that has the plugin, and returns where it listens with a token.
-func serve(t *testing.T) (server, token string) {
+// program returns where the command line is.
+func program(t *testing.T) string {
 	t.Helper()
 	binary := os.Getenv("MORTISE_TEST_BINARY")
 	if binary == "" {
 		binary = filepath.Join(t.TempDir(), "mortise")
 		run(t, "../..", "go", "build", "-o", binary, "./cmd/mortise")
 	}
+	return binary
+}
+
+// serve starts a host that has the plugin, and returns where it listens with a token.
+func serve(t *testing.T) (server, token string) {
+	t.Helper()
+	return serveWith(t, program(t))
+}
+
+func serveWith(t *testing.T, binary string) (server, token string) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

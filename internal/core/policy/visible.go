@@ -18,3 +18,20 @@ func (e *Engine) Visible(m *plugin.Manifest, call *plugin.Call) (operations []*p
 	}
 	return operations, whole
 }
+
+// Runnable returns the verdict on a call of an operation whose arguments are not known yet.
+// Deny with some is the verdict of a caller who may list the operation, where a policy that
+// concerns it reads the arguments: some may be allowed.
+func (e *Engine) Runnable(t *plugin.Target, call *plugin.Call) (v plugin.Verdict, some bool) {
+	bare := *call
+	bare.Input = nil
+	if v = e.May(Execute, t, &bare).Verdict; v != plugin.Deny {
+		return v, true
+	}
+	if e.May(List, t, &bare).Verdict == plugin.Deny { // what the caller may not know of is not told by this either
+		return v, false
+	}
+	p := e.now.Load()
+	r, refused := p.request(e, &Question{Action: Execute, Target: t, Call: &bare})
+	return v, refused == "" && p.candidates(r).reads().context&inputMember != 0
+}

@@ -48,6 +48,7 @@ type Config struct {
 	Workers      int           `yaml:"workers" json:"workers"`           // how much mortise serve does at a time of each kind of work that waits
 	Drain        Duration      `yaml:"drain" json:"drain"`               // how long it waits, when it is to stop, for what was begun
 	Server       Server        `yaml:"server" json:"server"`             // what is answered on the network
+	MCP          MCP           `yaml:"mcp" json:"mcp"`                   // how operations are shown to clients of the Model Context Protocol
 	Interpreters Interpreters  `yaml:"interpreters" json:"interpreters"` // programs that run plugins
 	Bindings     []Binding     `yaml:"bindings" json:"bindings"`         // plugins of the runtime protocol
 	Egress       egress.Grants `yaml:"egress" json:"egress"`             // what plugins may reach beyond the public Internet
@@ -340,6 +341,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.Models.check()...)
 	errs = append(errs, c.Auth.check()...)
 	errs = append(errs, c.Server.check(c.Principal, c.Policy.Groups)...)
+	errs = append(errs, c.MCP.check()...)
 	errs = append(errs, c.Telemetry.check()...)
 	errs = append(errs, c.Secrets.check()...)
 	errs = append(errs, c.Env.check()...)

@@ -35,6 +35,7 @@ func Merge(was, read config.Config) config.Config {
 	now.Limits.InputBytes, now.Limits.OutputBytes = read.Limits.InputBytes, read.Limits.OutputBytes
 	now.Quotas = read.Quotas
 	now.Log.Level = read.Log.Level
+	now.MCP = read.MCP
 	s := &now.Server
 	s.Rate, s.Burst = read.Server.Rate, read.Server.Burst
 	s.PublicURL, s.SignIn, s.Machines, s.SignInAge = read.Server.PublicURL, read.Server.SignIn, read.Server.Machines, read.Server.SignInAge

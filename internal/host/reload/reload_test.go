@@ -37,6 +37,7 @@ func TestWhatChangesAndWhatNeedsARestart(t *testing.T) {
 	}{
 		"nothing":           {was: "workers: 8\n", is: "workers: 8 # the default\n"},
 		"people":            {is: "policy: {groups: {people: [ann]}, roles: {admin: [ann]}, consent: {ann: [mail]}}\n", changed: []string{"policy.consent", "policy.groups", "policy.roles"}},
+		"tools":             {is: "mcp: {list: search}\n", changed: []string{"mcp.list"}},
 		"approvers":         {is: "approvals: {by: [ann], self: true, expire: 1h}\n", changed: []string{"approvals.by", "approvals.self"}, restart: []string{"approvals.expire"}},
 		"rates":             {is: "server: {rate: 3, burst: 4}\n", changed: []string{"server.burst", "server.rate"}},
 		"an address":        {is: "server: {listen: \"127.0.0.1:9\"}\n", restart: []string{"server.listen"}},

@@ -119,3 +119,10 @@ func (c *command) publicBase(q *ask) (string, error) {
 	conf, _, err := setup.ReadConfig(c.home, c.config)
 	return conf.Server.Base(""), err
 }
+
+// mcp serves operations as tools, to a client that starts the program.
+func (c *command) mcp() *cobra.Command {
+	return client.MCPCommand(c.in, c.out, c.errs, func(ctx context.Context, do func(client.Host) error) error {
+		return c.reach(ctx, inHost, func(q *ask) error { return do(q.Host) })
+	})
+}

@@ -83,7 +83,7 @@ func local(name string) bool {
 // answer.
 func (s *server) authenticate(r *http.Request) (host.Caller, error) {
 	unknown := refused(0, plugin.CodeUnauthenticated, "a request names its caller by the header Authorization: Bearer TOKEN, with a token that is valid")
-	unknown.header.Set("WWW-Authenticate", "Bearer")
+	unknown.header.Set("WWW-Authenticate", s.challenge(r))
 	given := r.Header.Values("Authorization")
 	if len(given) == 0 && s.Identify != nil {
 		if caller, known, err := s.Identify(r); known || err != nil {

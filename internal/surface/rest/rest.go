@@ -44,6 +44,13 @@ type Options struct {
 	Log       *slog.Logger
 	Telemetry *telemetry.Telemetry // of requests, and what /metrics answers; it may be nil
 
+	// MCP returns what answers a request at [MCPPath] for its caller. There is nothing there
+	// where it is nil.
+	MCP func(api host.API, by host.Caller) http.Handler
+	// Metadata is where a client that has no token learns who gives one (RFC 9728); "" for
+	// nowhere. It may be nil.
+	Metadata func() string
+
 	Config string // the configuration file, which the owner is told on their socket
 
 	// Named reports whether a name, beside those of this machine, is one by which it is
@@ -181,6 +188,10 @@ func (s *server) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 		s.refuse(w, q, err)
 		return
 	}
+	if s.atMCP(r) {
+		s.mcp(w, r, q)
+		return
+	}
 	if asksForStream(r) {
 		s.live(w, r, q)
 		return
@@ -208,7 +219,10 @@ func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, rele
 		return nil, release, err
 	}
 	q.api = s.Host.For(q.caller)
-	if r, err = s.mux.route(q.Request); err != nil {
+	if r = q.Request; !s.atMCP(r) {
+		r, err = s.mux.route(r)
+	}
+	if err != nil {
 		return nil, release, err
 	}
 	for name, values := range r.URL.Query() {

@@ -139,9 +139,9 @@ func (f *front) answers(ctx context.Context, identify func(*http.Request) (host.
 	f.known = append(f.known, known)
 	api := rest.New(rest.Options{
 		Host: a.Host, Authenticate: known.Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx, Config: whole(a.ConfigPath),
-		Rates: f.rates, Named: func(name string) bool { return slices.Contains(*f.names.Load(), name) },
+		MCP: f.tools, Metadata: f.metadataURL, Rates: f.rates, Named: func(name string) bool { return slices.Contains(*f.names.Load(), name) },
 	})
-	o := Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api, SignIn: people}
+	o := Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api, SignIn: people, Issuers: f.issuers}
 	if people != nil {
 		o.Console = console.New()
 	}

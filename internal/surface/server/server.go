@@ -10,6 +10,8 @@
 //	GET  /healthz
 //	GET  /readyz
 //	GET  /metrics
+//	POST /mcp
+//	GET  /.well-known/oauth-protected-resource
 //
 // A sender is unauthenticated, so everything is bounded before a delivery is looked at:
 // how often, how many at a time, how much and for how long. The receiver decides
@@ -65,9 +67,10 @@ type Options struct {
 	Tenant  string                      // whose agents they are
 	Health  func(context.Context) error // nil while the host can do what it is for
 	Log     *slog.Logger
-	SignIn  func() http.Handler // returns what answers under /auth/ now, nil for nothing; likewise where it is nil
-	API     http.Handler        // answers under /api/v1/, for callers that it knows; there is nothing where it is nil
-	Console http.Handler        // answers what is read at every other path, while SignIn has something; there is nothing where it is nil
+	Issuers func() (resource string, issuers []string) // what [MetadataPath] says; nothing where it is nil, or there are none
+	SignIn  func() http.Handler                        // returns what answers under /auth/ now, nil for nothing; likewise where it is nil
+	API     http.Handler                               // answers under /api/v1/, for callers that it knows; there is nothing where it is nil
+	Console http.Handler                               // answers what is read at every other path, while SignIn has something; there is nothing where it is nil
 
 	BodyTime time.Duration // for a body to come: 10 s
 	WorkTime time.Duration // for a delivery that has come to be kept: 20 s
@@ -125,8 +128,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if only(w, r, http.MethodGet, http.MethodHead) {
 			s.ready(w, r)
 		}
-	case s.API != nil && (strings.HasPrefix(path, rest.Prefix) || path == rest.MetricsPath):
+	case s.API != nil && (strings.HasPrefix(path, rest.Prefix) || path == rest.MetricsPath || path == rest.MCPPath):
 		s.answer(w, r, s.API, s.calls)
+	case s.Issuers != nil && (path == MetadataPath || path == MetadataPath+rest.MCPPath):
+		if only(w, r, http.MethodGet, http.MethodHead) {
+			s.metadata(w)
+		}
 	case s.signIn() != nil && strings.HasPrefix(path, signin.Prefix):
 		s.answer(w, r, s.signIn(), s.signs)
 	default:
