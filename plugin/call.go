@@ -64,6 +64,7 @@ type Call struct {
 	NoWait   bool      // return as soon as the call is on record; another process runs it
 	NoWake   bool      // with NoWait: who made it resumes it at once, so no worker is woken for it; a sweep finds it otherwise
 	After    time.Time // it is not to run before; only with NoWait
+	Whole    bool      // a person reads the result: its summary is not cut to what the contract gives a model
 	Stays    bool      // once it is claimed it goes on without who made it: where its host closes, it is queued
 
 	// Dry makes it a dry run: it is resolved, checked and judged like any other,

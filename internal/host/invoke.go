@@ -49,6 +49,7 @@ type Invocation struct {
 	Timeout  time.Duration
 	Labels   []string
 	NoWait   bool
+	Whole    bool // see [plugin.Call]
 	Stays    bool // it goes on without who made it, once it is on record
 	NoWake   bool // with NoWait: it is waited for at once with [Calls.Wait], which resumes it
 	Patience time.Duration
@@ -128,7 +129,7 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 	call := plugin.Call{
 		ID: in.ID, Tenant: a.Tenant(), Principal: a.by, By: a.onBehalf(), Asker: a.asker(), Origin: in.Origin, Session: in.Session, Operation: in.Operation,
 		Input: input, Overlay: overlay, Files: files, Key: in.Key, Fresh: in.Fresh, Timeout: in.Timeout,
-		Labels: plugin.Labels(nil, in.Labels), NoWait: in.NoWait, NoWake: in.NoWake, Stays: in.Stays, Patience: in.Patience,
+		Labels: plugin.Labels(nil, in.Labels), NoWait: in.NoWait, NoWake: in.NoWake, Stays: in.Stays, Whole: in.Whole, Patience: in.Patience,
 	}
 	if in.Dry != "" {
 		call.Dry = &plugin.DryRecorder{Reads: in.Dry == DryReads}

@@ -37,8 +37,7 @@ func TestAHostOfAnotherVersionIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := httputil.NewSingleHostReverseProxy(to)
-	proxy.Director = func(r *http.Request) { r.URL.Scheme, r.URL.Host, r.Host = "http", to.Host, to.Host }
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 	proxy.ModifyResponse = func(resp *http.Response) error {
 		if !strings.HasSuffix(resp.Request.URL.Path, "/me") {
 			return nil

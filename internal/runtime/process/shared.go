@@ -51,10 +51,10 @@ func of(target *plugin.Target, err error) error {
 }
 
 // brief cuts a summary to what the contract of the plugin gives a model, unless
-// a person at a terminal reads it: they get it as it is.
+// a person at a command line reads it: they get it as it is.
 func brief(res *plugin.Result, target *plugin.Target, call *plugin.Call) {
 	maxSummary := target.Manifest.Contract.MaxSummary
-	if maxSummary == 0 || call.Origin == plugin.OriginCLI || len(res.Summary) <= maxSummary {
+	if maxSummary == 0 || call.Origin == plugin.OriginCLI || call.Whole || len(res.Summary) <= maxSummary {
 		return
 	}
 	if text := []rune(res.Summary); len(text) > maxSummary {

@@ -28,10 +28,15 @@ func TestASummaryIsCutForModels(t *testing.T) {
 		{mill, plugin.OriginAgent, whole, whole},
 		{mill, plugin.OriginAgent, " \n", " \n"},
 		{other, plugin.OriginAgent, long, long},
+		{mill, plugin.OriginAPI, long, short},
 	} {
 		res := plugin.Result{Summary: c.said}
 		if brief(&res, c.target, &plugin.Call{Origin: c.origin}); res.Summary != c.want {
 			t.Errorf("%q of %d bytes became one of %d", c.origin, len(c.said), len(res.Summary))
 		}
+	}
+	res := plugin.Result{Summary: long} // of a command line that asks a host elsewhere
+	if brief(&res, mill, &plugin.Call{Origin: plugin.OriginAPI, Whole: true}); res.Summary != long {
+		t.Errorf("a summary of %d bytes became one of %d", len(long), len(res.Summary))
 	}
 }

@@ -96,7 +96,7 @@ func (r *registry) makeCall(ctx context.Context, q *request, in *struct {
 	debugs := false
 	call := host.Invocation{
 		Operation: ref, Target: target, Input: body.Input, Session: session.ID, Joins: body.Session != "", Labels: body.Labels, Fresh: body.Fresh,
-		Origin: plugin.OriginAPI, Key: in.Key.Key, Patience: time.Duration(body.KeyWait * float64(time.Second)), Dry: body.Dry, Timeout: time.Duration(body.Timeout * float64(time.Second)),
+		Origin: plugin.OriginAPI, Whole: body.Full, Key: in.Key.Key, Patience: time.Duration(body.KeyWait * float64(time.Second)), Dry: body.Dry, Timeout: time.Duration(body.Timeout * float64(time.Second)),
 		Begins: func(debug bool) func(plugin.Event) { debugs = debug; return nil }, // see invoke
 	}
 	for _, id := range body.Artifacts {

@@ -104,7 +104,7 @@ func TestMishapsLeaveTheSessionGoing(t *testing.T) {
 		case status != c.status || got.ErrorCode != c.code || got.OK != (c.code == ""):
 			t.Errorf("%s: status %d, code %q, want %d, %q\n%.1000s", name, status, got.ErrorCode, c.status, c.code, printed)
 		case !strings.Contains(got.Message, c.message) || !strings.Contains(string(data), c.result) || c.summary != "" && got.Summary != c.summary:
-			t.Errorf("%s: message %q, result %.200s, summary %.100q", name, got.Message, data, got.Summary)
+			t.Errorf("%s: message %q, result %.200s, summary of %d bytes %.100q", name, got.Message, data, len(got.Summary), got.Summary)
 		}
 		// The next good call of the session finds what the one before it left.
 		if c.ends {
