@@ -108,7 +108,7 @@ func (s *session) invoke(ctx context.Context, call host.Invocation) (plugin.Resu
 		defer cancel()
 		return s.flushed(ctx)(s.api.Invoke(ctx, call))
 	}
-	call.ID, call.Patience = host.NewCallID(), s.Wait
+	call.ID, call.Patience, call.Stays = host.NewCallID(), s.Wait, true
 	return s.within(ctx, call.ID, func(ctx context.Context) (plugin.Result, error) { return s.flushed(ctx)(s.api.Invoke(ctx, call)) })
 }
 
