@@ -14,7 +14,7 @@ const lookAgain = 2 * time.Second
 // A news tells of the entries about one call, whichever process writes them.
 type news struct {
 	host    *Host
-	id      string
+	id      string // of the call; all entries are news where it is empty
 	reader  *tail.Reader // nil where the ledger is not followed
 	changed <-chan struct{}
 	leave   func()
@@ -74,7 +74,7 @@ func (n *news) wait(ctx context.Context, most time.Duration) {
 			}
 			return
 		}
-		found := e.Subject == n.id
+		found := n.id == "" || e.Subject == n.id
 		if n.reader.Done(); found {
 			return
 		}

@@ -161,5 +161,10 @@ func (p Plans) Wait(ctx context.Context, id string, show func(PlanStep)) (*plan.
 	if err := p.g.covered(ctx, p.caller, ScopeRun, "wait for", "plans", ""); err != nil {
 		return nil, err
 	}
-	return p.engine.Wait(ctx, p.g.Tenant, v.ID, show)
+	n, err := p.calls.host.news(context.WithoutCancel(ctx), "")
+	if err != nil {
+		return nil, err
+	}
+	defer n.close()
+	return p.engine.Wait(ctx, p.g.Tenant, v.ID, show, func(ctx context.Context) { n.wait(ctx, lookAgain) })
 }

@@ -107,13 +107,14 @@ func (e *Engine) Resume(ctx context.Context, tenant, id string) (*View, error) {
 	return e.view(ctx, found)
 }
 
-// poll is how often Wait looks at what others do.
+// poll is how often a plan is looked at that others go on with, at the most.
 const poll = 250 * time.Millisecond
 
 // Wait runs a plan, or waits while others do and while people think, until it
 // has ended or ctx has. step hears of each step that has ended, in order; it may
-// be nil.
-func (e *Engine) Wait(ctx context.Context, tenant, id string, step func(StepView)) (*View, error) {
+// be nil. news returns when something has happened that others may have done; where
+// it is nil the plan is looked at again and again.
+func (e *Engine) Wait(ctx context.Context, tenant, id string, step func(StepView), news func(ctx context.Context)) (*View, error) {
 	found, err := e.find(ctx, tenant, id)
 	if err != nil {
 		return nil, err
@@ -144,6 +145,9 @@ func (e *Engine) Wait(ctx context.Context, tenant, id string, step func(StepView
 			if _, err := e.Lapse(ctx); err != nil && ctx.Err() == nil {
 				return v, err
 			}
+		}
+		if news != nil {
+			news(ctx)
 		}
 		select {
 		case <-ctx.Done():

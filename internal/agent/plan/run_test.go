@@ -238,7 +238,7 @@ func TestFiftyRunsOfOnePlanRunItOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			if v, err := r.Wait(t.Context(), "local", v.ID, nil); err != nil || v.State != store.PlanSucceeded {
+			if v, err := r.Wait(t.Context(), "local", v.ID, nil, nil); err != nil || v.State != store.PlanSucceeded {
 				t.Errorf("%+v, %v", v, err)
 			}
 		})
@@ -297,7 +297,7 @@ func TestAPlanWhoseHostIsKilledGoesOnElsewhere(t *testing.T) {
 	if err != nil || len(due) != 1 || due[0].ID != v.ID {
 		t.Fatalf("%v, %v", due, err)
 	}
-	v, err = r.Wait(t.Context(), "local", v.ID, nil)
+	v, err = r.Wait(t.Context(), "local", v.ID, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
