@@ -14,7 +14,7 @@ const lookAgain = 2 * time.Second
 // A news tells of the entries about one call, whichever process writes them.
 type news struct {
 	host    *Host
-	id      string // of the call; all entries are news where it is empty
+	id      string       // of the call; all entries are news where it is empty
 	reader  *tail.Reader // nil where the ledger is not followed
 	changed <-chan struct{}
 	leave   func()
