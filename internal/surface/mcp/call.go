@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -76,7 +74,7 @@ func (s *session) run(ctx context.Context, r *sdk.CallToolRequest, name string, 
 }
 
 // named returns what the name of a tool means, to a caller who may know of it and whose token
-// is for it. One whom policy does not let run it is refused by the kernel. What is not found is
+// is for it. The kernel refuses a caller that policy does not let run it. What is not found is
 // on the record too.
 func (s *session) named(ctx context.Context, name string, arguments json.RawMessage) (found *plugin.Target, err error) {
 	candidates := operationsOf(name)
@@ -127,42 +125,13 @@ func (s *session) flushed(ctx context.Context) func(plugin.Result, error) (plugi
 // within returns what do says of a call, or how the call stands where the time is over or its
 // caller is gone: do goes on then.
 func (s *session) within(ctx context.Context, id string, do func(context.Context) (plugin.Result, error)) (plugin.Result, error) {
-	type end struct {
-		res plugin.Result
-		err error
-	}
-	ended := make(chan end, 1)
 	going := context.WithoutCancel(ctx)
-	go func() {
-		defer func() {
-			if fault := recover(); fault != nil {
-				s.Log.Error("a call panicked", "call_id", id, "cause", fmt.Sprint(fault), "stack", string(debug.Stack()))
-				ended <- end{err: plugin.Errorf(plugin.CodeInternal, "%v", fault)}
-			}
-		}()
-		res, err := do(going)
-		ended <- end{res, err}
-	}()
-	timer := time.NewTimer(s.Wait)
-	defer timer.Stop()
-	select {
-	case e := <-ended:
-		return e.res, e.err
-	case <-timer.C:
-	case <-ctx.Done():
+	waiting, stop := context.WithTimeout(ctx, s.Wait)
+	defer stop()
+	panicked := func(cause any, stack string) {
+		s.Log.Error("a call panicked", "call_id", id, "cause", fmt.Sprint(cause), "stack", stack)
 	}
-	res, err := s.api.Calls().Standing(going, id)
-	if plugin.CodeOf(err) != plugin.CodeNotFound {
-		return res, err
-	}
-	late := time.NewTimer(lastWords) // its key was used before, or it is not on record yet
-	defer late.Stop()
-	select {
-	case e := <-ended:
-		return e.res, e.err
-	case <-late.C:
-		return res, err
-	}
+	return s.api.Calls().Stay(waiting, id, lastWords, panicked, func() (plugin.Result, error) { return do(going) })
 }
 
 // join returns a call that its caller made before with the same arguments, and that waits for

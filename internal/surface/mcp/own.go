@@ -94,7 +94,7 @@ func answerCallResult(ctx context.Context, s *session, r *sdk.CallToolRequest, a
 	res, err := s.within(ctx, in.ID, func(ctx context.Context) (plugin.Result, error) {
 		res, err := s.api.Calls().Wait(ctx, in.ID, host.Waiting{Limit: limit})
 		if _, waits := err.(host.Unfinished); waits {
-			return s.api.Calls().Standing(ctx, in.ID)
+			return res, err
 		}
 		return s.flushed(ctx)(res, err)
 	})

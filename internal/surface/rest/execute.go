@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -227,52 +226,11 @@ func (r *registry) await(ctx context.Context, q *request, id string, limit time.
 // do goes on then, and when the request is gone.
 func (r *registry) within(ctx context.Context, q *request, until time.Time, id string, do func(ctx context.Context) (plugin.Result, error)) (plugin.Result, error) {
 	waiting, stop := context.WithDeadline(ctx, until)
-	type end struct {
-		res plugin.Result
-		err error
+	defer stop()
+	panicked := func(cause any, stack string) {
+		r.Log.Error("waiting for a call panicked", "call_id", id, "request_id", q.id, "cause", fmt.Sprint(cause), "stack", stack)
 	}
-	ended := make(chan end, 1)
-	go func() {
-		defer stop()
-		defer func() {
-			if fault := recover(); fault != nil {
-				r.Log.Error("waiting for a call panicked", "call_id", id, "request_id", q.id, "cause", fmt.Sprint(fault), "stack", string(debug.Stack()))
-				ended <- end{err: plugin.Errorf(plugin.CodeInternal, "%s", fault)}
-			}
-		}()
-		res, err := do(waiting)
-		ended <- end{res, err}
-	}()
-	standing := func() (plugin.Result, error) { return q.api.Calls().Standing(context.WithoutCancel(ctx), id) }
-	told := func(e end) (plugin.Result, error) {
-		if _, waits := e.err.(host.Unfinished); waits {
-			return standing()
-		}
-		return e.res, e.err
-	}
-	select {
-	case e := <-ended:
-		return told(e)
-	case <-waiting.Done():
-	}
-	select {
-	case e := <-ended: // both at once
-		return told(e)
-	default:
-	}
-	res, err := standing()
-	if plugin.CodeOf(err) != plugin.CodeNotFound {
-		return res, err
-	}
-	late := time.NewTimer(r.WorkTime) // it is not on record yet, or its key was used before
-	defer late.Stop()
-	select {
-	case e := <-ended:
-		return told(e)
-	case <-ctx.Done():
-	case <-late.C:
-	}
-	return standing()
+	return q.api.Calls().Stay(waiting, id, r.WorkTime, panicked, func() (plugin.Result, error) { return do(waiting) })
 }
 
 // answered is the answer to a call: how it ended, that it has not, or why the host

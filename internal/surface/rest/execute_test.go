@@ -175,7 +175,7 @@ func TestApprovalsOverHTTP(t *testing.T) {
 		t.Errorf("who asked may deny and not approve, and nothing was approved before: %s", q)
 	}
 	if got := b.ask("mrt_root", "GET", "/api/v1/approvals/"+id, ""); got.status != 200 || got.at("standing", "may_not_approve", "code") != "policy_denied" {
-		t.Errorf("who sees all, and whom policy lets approve nothing: %s", got)
+		t.Errorf("a caller who sees all, and may approve nothing: %s", got)
 	}
 	b.is(b.ask("mrt_ann", "POST", "/api/v1/approvals/"+id+":approve", ""), 403, "approval_self")
 	b.is(b.ask("mrt_narrow", "POST", "/api/v1/approvals/"+id+":approve", ""), 403, "policy_denied")
