@@ -3,6 +3,7 @@ package python
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -30,9 +31,11 @@ type Dict struct {
 	Values []any
 }
 
-// Assigned returns the literal that a file gives a name at its top level. The
-// other statements of the file are not looked at, but that they must leave the
-// name alone: one that could change its value is refused.
+// Assigned returns the literal that a file gives a name at its top level. In it may
+// stand constants: other names that the file gives a literal, once, at its top level,
+// and that stand nowhere else but in such literals. The other statements of the file
+// are not looked at, but that they must leave the names alone: one that could change a
+// value is refused. Nothing is run.
 func Assigned(code []byte, name string) (any, error) {
 	if !utf8.Valid(code) {
 		return nil, &Error{1, 1, "it is not UTF-8 text"}
@@ -41,7 +44,7 @@ func Assigned(code []byte, name string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{source: s, left: maxValues}
+	r := &reader{source: s, left: maxValues, constants: map[string]*constant{}}
 	begins, found := true, false
 	var value any
 	for r.here().kind != end {
@@ -54,6 +57,8 @@ func Assigned(code []byte, name string) (any, error) {
 		case t.kind == op && t.text == ";":
 			begins = true
 			r.at++
+			continue
+		case t.kind == word && t.text != name && begins && r.level() && r.constant():
 			continue
 		case t.kind != word || t.text != name:
 		case begins && r.level() && r.assigns():
@@ -77,7 +82,7 @@ func Assigned(code []byte, name string) (any, error) {
 	if !found {
 		return nil, &Error{1, 1, "it gives " + name + " no value at its top level"}
 	}
-	return value, nil
+	return value, r.unchanged()
 }
 
 // A reader goes through the tokens of a source.
@@ -85,6 +90,8 @@ type reader struct {
 	*source
 	at   int
 	left int // how many values may follow
+
+	constants map[string]*constant // nil where there are none
 }
 
 func (r *reader) here() token { return r.tokens[r.at] }
@@ -154,8 +161,39 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// value reads one literal.
+// value reads one literal, or the sum of several.
 func (r *reader) value(depth int) (any, *Error) {
+	sum, err := r.term(depth)
+	for err == nil && r.here().kind == op && r.here().text == "+" {
+		plus := r.here()
+		r.at++
+		var next any
+		if next, err = r.term(depth); err != nil {
+			break
+		}
+		switch a := sum.(type) {
+		case string:
+			if b, is := next.(string); is && len(a)+len(b) <= maxSum {
+				sum = a + b
+				continue
+			}
+		case []any:
+			if b, is := next.([]any); is && r.left >= len(a)+len(b) {
+				r.left -= len(a) + len(b)
+				sum = slices.Concat(a, b)
+				continue
+			}
+		}
+		return nil, r.wrong(plus.at, "+ does not belong here: texts and lists are added, and nothing is run")
+	}
+	return sum, err
+}
+
+// maxSum is how long the sum of texts may be, in bytes.
+const maxSum = 1 << 20
+
+// term reads one literal.
+func (r *reader) term(depth int) (any, *Error) {
 	t := r.here()
 	if r.left--; r.left < 0 {
 		return nil, r.wrong(t.at, "it holds more than %d values", maxValues)
@@ -172,7 +210,7 @@ func (r *reader) value(depth int) (any, *Error) {
 	case t.kind == word:
 		constant, isConstant := map[string]any{"None": nil, "True": true, "False": false}[t.text]
 		if !isConstant {
-			return nil, r.unexpected()
+			return r.named(depth)
 		}
 		r.at++
 		return constant, nil
@@ -209,11 +247,22 @@ func (r *reader) items(depth int, closing string) (items []any, commas bool, err
 		if r.closes(closing) {
 			return items, commas, nil
 		}
+		spread := r.spreads("*")
+		at := r.here().at
 		item, err := r.value(depth + 1)
 		if err != nil {
 			return nil, false, err
 		}
-		items = append(items, item)
+		switch more, is := item.([]any); {
+		case !spread:
+			items = append(items, item)
+		case !is || r.left < len(more):
+			return nil, false, r.wrong(at, "only a list is spread into a list")
+		default:
+			r.left -= len(more)
+			items = append(items, more...)
+			commas = true
+		}
 		switch t := r.here(); {
 		case t.kind == op && t.text == ",":
 			commas = true
@@ -244,11 +293,22 @@ func (r *reader) braces(depth int) (any, *Error) {
 			}
 			return dict, nil
 		}
+		spread := r.spreads("**")
+		at := r.here().at
 		item, err := r.value(depth + 1)
 		if err != nil {
 			return nil, err
 		}
-		if t := r.here(); t.kind == op && t.text == ":" && len(set) == 0 {
+		if spread {
+			more, is := item.(*Dict)
+			if !is || len(set) > 0 || r.left < len(more.Keys) {
+				return nil, r.wrong(at, "only a dictionary is spread into a dictionary")
+			}
+			r.left -= len(more.Keys)
+			for i, key := range more.Keys {
+				dict.set(key, more.Values[i])
+			}
+		} else if t := r.here(); t.kind == op && t.text == ":" && len(set) == 0 {
 			r.at++
 			value, err := r.value(depth + 1)
 			if err != nil {

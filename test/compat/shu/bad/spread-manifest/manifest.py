@@ -1,2 +1,2 @@
-BASE = {"version": "1.0.0"}
+BASE = make()
 PLUGIN_MANIFEST = {"name": "bad", **BASE, "module": "plugins.bad.plugin:Plugin"}
