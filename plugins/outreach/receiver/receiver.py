@@ -139,7 +139,8 @@ class Handler(BaseHTTPRequestHandler):
     def take(self, body: object) -> None:
         """A mail is sent."""
         try:
-            raw = base64.b64decode(body["raw"], altchars=b"-_", validate=True)
+            text = body["raw"]
+            raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)  # clients may leave the padding out
             hang_up, Handler.hang_up = Handler.hang_up, ""
             if hang_up == "unstored":
                 return self.leave("a mail came, and I hung up before storing it")
