@@ -37,6 +37,10 @@ import (
 // receiver on this machine.
 const receiver = "127.0.0.1:8025"
 
+// professor is what the backend has of a professor.
+const professor = `{"name":"Marie Curie","field":"radioactivity","email":"m.curie@physics.example.edu","about":"Her group measures the radioactivity of minerals.",
+	"papers":[{"title":"On a new substance in pitchblende"},{"title":"Rays emitted by compounds of uranium and of thorium","abstract":"Compounds of uranium emit rays."}]}`
+
 // writeOutcome is the plugin of the set that is compiled.
 var writeOutcome []byte
 
@@ -128,6 +132,10 @@ func (b *backend) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 		w.WriteHeader(http.StatusCreated)
 	case r.Method == "GET" && r.URL.Path == "/gmail/v1/users/me/messages":
 		b.search(w, r.URL.Query().Get("q"))
+	case r.Method == "GET" && r.URL.Path == "/professors/910":
+		_, _ = w.Write([]byte(professor))
+	case r.Method == "GET" && strings.HasPrefix(r.URL.Path, "/credits/"):
+		_, _ = w.Write([]byte(`{"balance":2}`))
 	case r.Method == "GET" && isEmail && b.emails[email] != nil:
 		_, _ = w.Write(b.emails[email])
 	default:
@@ -167,7 +175,7 @@ policy:
     - {kinds: [tool, agent, adapter]}
     - {kinds: [operator], effects: [gmail_send, http_write]}
 egress:
-  loopback: [Gmail.Send, Apply.EmailDraft, ExternalSystem.WriteOutcome]
+  loopback: [Gmail.Send, Apply.EmailDraft, ExternalSystem.WriteOutcome, Professor.Summarize, Backend.Adapter, Gmail.Adapter]
 `
 
 func needs(t *testing.T, programs ...string) {
@@ -304,9 +312,9 @@ func TestOutreachExamplesRun(t *testing.T) {
 		dir := filepath.Base(filepath.Dir(filepath.Dir(path)))
 		name := strings.TrimSuffix(filepath.Base(path), ".input.json")
 		operation := name[:strings.LastIndex(name, ".")]
-		if dir == "chat_adapter" || dir == "examples_adapter" {
-			operation = map[string]string{"chat_adapter": "Chat.Adapter/", "examples_adapter": "Examples.Adapter/"}[dir] + operation
-		}
+		operation = map[string]string{
+			"chat_adapter": "Chat.Adapter/", "examples_adapter": "Examples.Adapter/", "backend_adapter": "Backend.Adapter/", "gmail_adapter": "Gmail.Adapter/",
+		}[dir] + operation
 		called[operation] = true
 		res := s.must(operation, s.example(dir, name), name, nil)
 		if want, err := os.ReadFile(strings.TrimSuffix(path, ".input.json") + ".output.json"); err == nil {
@@ -315,7 +323,7 @@ func TestOutreachExamplesRun(t *testing.T) {
 			}
 		}
 	}
-	if len(called) != 12 {
+	if len(called) != 22 {
 		t.Errorf("%d operations have examples: %v", len(called), called)
 	}
 }
@@ -526,6 +534,8 @@ func TestAdaptersMapEventsToRequests(t *testing.T) {
 		{"Examples.Adapter/university_portal", "examples_adapter", "university_portal.accepted", "Admission.Application.StatusUpdate", "university_portal", "example-edu/stu-77"},
 		{"Examples.Adapter/slack_mention", "examples_adapter", "slack_mention.question", "Support.QA.Answer", "slack", "T061EG9R6/W021FGA1Z"},
 		{"Chat.Adapter/inbound", "chat_adapter", "inbound.mention", "Support.QA.Answer", "slack", "T0G9PQBBK/U2147483697"},
+		{"Backend.Adapter/inbound", "backend_adapter", "inbound.started", "Funding.Outreach.Email.Generate", "platform", "canapply/stu-77"},
+		{"Gmail.Adapter/connected", "gmail_adapter", "connected.granted", "Mailbox.Connected", "google", "ada@students.example.edu"},
 		{"Chat.Adapter/inbound", "chat_adapter", "inbound.command", "Funding.Outreach.Email.Send", "slack", "T0G9PQBBK/U2147483697"},
 	} {
 		var got struct {
@@ -597,7 +607,7 @@ func TestOutreachKeepsItsContract(t *testing.T) {
 			ran[r.Plugin]++
 		}
 	}})
-	if err != nil || report.Failed() > 0 || len(ran) != 4 {
+	if err != nil || report.Failed() > 0 || len(ran) != 8 {
 		t.Errorf("%d failed, %v; the operators that ran are %v", report.Failed(), err, ran)
 	}
 }

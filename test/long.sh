@@ -40,4 +40,6 @@ for tool in pcap_ip_search pcap_flow_analyzer context_enriched_analyzer image_an
 		MORTISE_TOOL_MB="${TOOLMB:-1024}" PYTHONPATH="sdk/python/eventmill:$dir" python3 -B -m unittest discover -s "$dir/tests" -k large
 	done
 done
+echo "== an outreach from a document to its second mail, its host killed at ten points"
+MORTISE_STORY_POINTS=all MORTISE_GMAIL_CLIENT=1 go test -count=1 -timeout 1h -v -run 'TestOutreachStory|TestTheReceiverSpeaks' ./plugins
 cd bench && go run .

@@ -26,7 +26,7 @@ import (
 )
 
 // Version changes whenever the same file may give another text.
-const Version = "1"
+const Version = "2"
 
 // Bounds of one file.
 const (

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -402,6 +403,28 @@ func tesseract(t *testing.T) func(*extract.Options) {
 }
 
 const pixel = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+
+// TestPagesOfAPDFHaveTheirPlaces: a citation by page stands on where each page begins.
+func TestPagesOfAPDFHaveTheirPlaces(t *testing.T) {
+	needsPDFium(t, true)
+	x := open(t, func(*extract.Options) {})
+	got, err := x.Extract(t.Context(), extract.File{Data: pdf("", "the first page", "", "the third", "the last")}, extract.Never)
+	if err != nil {
+		t.Fatal(err)
+	}
+	starts, _ := got.Details["page_starts"].([]any)
+	text, told := []rune(got.Text), []string{}
+	for _, start := range starts {
+		if at, ok := start.(float64); ok && int(at) <= len(text) {
+			line, _, _ := strings.Cut(string(text[int(at):]), "\n")
+			told = append(told, line)
+		}
+	}
+	// A page without text begins where the text before it ends.
+	if want := []string{"the first page", "", "the third", "the last"}; !slices.Equal(told, want) {
+		t.Errorf("the pages begin with %q in %q", told, got.Text)
+	}
+}
 
 // TestOCRModes walks mode x file: always forces it, auto takes it for PDF and
 // pictures, fallback where no text came, never does not.

@@ -8,14 +8,19 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/klippa-app/go-pdfium"
 	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
 	"github.com/klippa-app/go-pdfium/references"
 	"github.com/klippa-app/go-pdfium/requests"
+	"github.com/klippa-app/go-pdfium/responses"
 	"github.com/klippa-app/go-pdfium/webassembly"
 	"github.com/tetratelabs/wazero"
 )
+
+// maxStarts is of how many pages it is told where they begin.
+const maxStarts = 2000
 
 // How a page is drawn for OCR.
 const (
@@ -112,18 +117,29 @@ func (r *pdfReader) text(data []byte) (Text, error) {
 	defer r.close(doc)
 	var b strings.Builder
 	broken := 0
+	starts := make([]int, 0, min(pages, maxStarts)) // in characters, where each page begins
+	length := 0
 	for i := range pages {
 		page, err := r.instance.GetPageText(&requests.GetPageText{Page: requests.Page{ByIndex: &requests.PageByIndex{Document: doc, Index: i}}})
 		if err != nil {
 			broken++
-			continue
+			page = &responses.GetPageText{}
 		}
-		b.WriteString(page.Text + "\n\n")
+		tidied := tidy(page.Text) // page by page, so that a place in the text stays one
+		if tidied != "" && b.Len() > 0 {
+			b.WriteString("\n\n")
+			length += 2
+		}
+		if len(starts) < maxStarts {
+			starts = append(starts, length)
+		}
+		b.WriteString(tidied)
+		length += utf8.RuneCountInString(tidied)
 		if b.Len() > MaxText {
 			return Text{}, refuse(TooLarge, "the text of the PDF has more than %d bytes", MaxText)
 		}
 	}
-	t := Text{Text: b.String(), Method: "pdf_text", Engine: "pdfium", Confidence: 1, Details: map[string]any{"pages": pages}}
+	t := Text{Text: b.String(), Method: "pdf_text", Engine: "pdfium", Confidence: 1, Details: map[string]any{"pages": pages, "page_starts": starts}}
 	if broken > 0 {
 		t.Details["unreadable_pages"] = broken
 	}

@@ -22,6 +22,7 @@ _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LOCAL = re.compile(rf"{_ATOM}(?:\.{_ATOM})*\Z")
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\Z")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*\Z")  # needs no quotes
+_MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,400}@[!-;=?-~]{1,400}>\Z")
 _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
@@ -59,8 +60,8 @@ class Mailbox:
         return f'"{quoted}" <{self.address}>'
 
 
-def build(sender: Mailbox, to: list[Mailbox], subject: str, body: str, message_id: str, date: datetime) -> bytes:
-    """Return the mail, its lines ended by CRLF."""
+def build(sender: Mailbox, to: list[Mailbox], subject: str, body: str, message_id: str, date: datetime, in_reply_to: str = "") -> bytes:
+    """Return the mail, its lines ended by CRLF. With in_reply_to it answers the mail of that Message-ID."""
     refuse_control(subject, "subject")
     plain = subject.isascii() and "=?" not in subject and _foldable(subject)
     headers = [
@@ -69,6 +70,7 @@ def build(sender: Mailbox, to: list[Mailbox], subject: str, body: str, message_i
         ("To", ",\r\n ".join(mailbox.header() for mailbox in to)),
         ("Subject", _folded(subject) if plain else _encoded(subject, len("Subject: "))),
         ("Message-ID", message_id),
+        *([("In-Reply-To", in_reply_to), ("References", in_reply_to)] if in_reply_to else []),
         ("MIME-Version", "1.0"),
         ("Content-Type", 'text/plain; charset="utf-8"'),
         ("Content-Transfer-Encoding", "quoted-printable"),
@@ -96,6 +98,13 @@ def date_of(*identities: str) -> datetime:
         if found:
             return datetime.fromtimestamp(int(found[1] + found[2], 16) // 1000, timezone.utc)
     return datetime.now(timezone.utc)
+
+
+def reference(text: str, member: str) -> str:
+    """Return the Message-ID of another mail, or refuse what is none."""
+    if not _MESSAGE_ID.match(text):
+        raise BadMail(f"{member}: {text[:80]!r} is no Message-ID of the form <id@example.com>")
+    return text
 
 
 def refuse_control(text: str, member: str) -> None:

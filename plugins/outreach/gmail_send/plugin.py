@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import base64
 
-from message import BadMail, Mailbox, build, date_of, message_id
+from message import BadMail, Mailbox, build, date_of, message_id, reference
 from mortise import Context, InvalidInput, Plugin, PluginError, Reconciled, Result, ServiceError
 
 GMAIL = "https://gmail.googleapis.com"
 SCOPE = "email:send"
 PREVIEW_LINES = 12
 
-plugin = Plugin("Gmail.Send", version="1.0.0", capabilities=["http"])
+plugin = Plugin("Gmail.Send", version="1.1.0", capabilities=["http"])
 
 
 class Mail:
@@ -34,7 +34,9 @@ class Mail:
             tenant = str(ctx.auth.get("tenant_id") or "")
             self.id = message_id(tenant, ctx.key or correlation, self.sender.domain)
             date = date_of(ctx.key, correlation, workflow)
-            self.raw = build(self.sender, self.to, self.subject, self.body, self.id, date)
+            self.thread = mail.get("thread_id") or ""
+            in_reply_to = reference(mail["in_reply_to"], "in_reply_to") if mail.get("in_reply_to") else ""
+            self.raw = build(self.sender, self.to, self.subject, self.body, self.id, date, in_reply_to)
         except BadMail as err:
             raise InvalidInput(str(err)) from None
         self.url = (mail.get("base") or GMAIL) + "/gmail/v1/users/me/messages"
@@ -58,7 +60,12 @@ def send(ctx: Context, **mail) -> dict:
     raw = base64.urlsafe_b64encode(message.raw).decode("ascii")
     answer = ctx.service(
         "http.fetch",
-        {"method": "POST", "url": message.url + "/send", "json": {"raw": raw}, "follow_redirects": False},
+        {
+            "method": "POST",
+            "url": message.url + "/send",
+            "json": {"raw": raw, **({"threadId": message.thread} if message.thread else {})},
+            "follow_redirects": False,
+        },
     )
     if answer["status_code"] != 200:
         raise _failure(answer)

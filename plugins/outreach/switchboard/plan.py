@@ -13,15 +13,31 @@ import re
 
 GENERATE = "Funding.Outreach.Email.Generate"
 SEND = "Funding.Outreach.Email.Send"
+START = "Funding.Outreach.Start"  # from a document, whose student and professor the steps find out
 
 # The steps in their order: id, operation, gate. Writing and sending wait for a person.
 _DRAFTING = [("s1", "Email.GenerateDraft", "none"), ("s2", "Text.Score", "none")]
 _SENDING = [("s3", "Apply.EmailDraft", "human_apply"), ("s4", "Gmail.Send", "human_apply")]
-STEPS = {GENERATE: _DRAFTING, SEND: _DRAFTING + _SENDING}
+_FINDING_OUT = [("d1", "Document.Process", "none"), ("d2", "Professor.Summarize", "none"), ("d3", "Similarity.Match", "none")]
+_WRITING = [("d4", "Email.GenerateDraft", "none"), ("d5", "Email.ReviewDraft", "none"), ("d6", "Email.OptimizeDraft", "none")]
+_FINISHING = [("d7", "Apply.EmailDraft", "human_apply"), ("d8", "Gmail.Send", "human_apply")]
+STEPS = {GENERATE: _DRAFTING, SEND: _DRAFTING + _SENDING, START: _FINDING_OUT + _WRITING + _FINISHING}
+
+# What only the caller knows, by intent.
+ASKED = {
+    GENERATE: ("professor_id",),
+    SEND: ("professor_id", "to", "from"),
+    START: ("document", "professor_id", "to", "from"),
+}
 
 _TAGS = {
     "Email.GenerateDraft": ["draft_only"],
     "Text.Score": ["read_only"],
+    "Document.Process": ["read_only"],
+    "Professor.Summarize": ["read_only"],
+    "Similarity.Match": ["read_only"],
+    "Email.ReviewDraft": ["draft_only"],
+    "Email.OptimizeDraft": ["draft_only"],
     "Apply.EmailDraft": ["writes_final"],
     "Gmail.Send": ["external_send"],
 }
@@ -43,8 +59,9 @@ class Request:
         self.payload = intent.get("payload") or {}
         self.context = context
         self.tone = self.payload.get("tone") or constraints.get("tone") or "formal"
-        self.student = self._entity("student.profile", {"name": str, "degree": str}, "interests")
-        self.professor = self._entity("professor.entity", {"name": str, "field": str}, "papers")
+        known = self.type != START
+        self.student = self._entity("student.profile", {"name": str, "degree": str}, "interests", known)
+        self.professor = self._entity("professor.entity", {"name": str, "field": str}, "papers", known)
         scope = self._find("request.scope")
         self.scope = str(scope.get("id") or "request") if isinstance(scope, dict) else str(scope or "request")
 
@@ -56,7 +73,7 @@ class Request:
     def signals(self) -> list:
         """The facts that the plan rests on, each of them in the request."""
         found = [f"intent_type:{self.type}"]
-        found += [f"has_{name}" for name in ("professor_id", "to", "from") if name in self.payload]
+        found += [f"has_{name}" for name in ("document", "professor_id", "to", "from") if name in self.payload]
         for path in ("student.profile", "professor.entity", "request.scope"):
             if _at(self.context, path) is not None:
                 found.append(f"context:{path}")
@@ -66,13 +83,14 @@ class Request:
         inside = _at(self.context, path)
         return _at(self.payload, path) if inside is None else inside
 
-    def _entity(self, path: str, texts: dict, listed: str) -> dict:
-        """The members that a draft is made of, and nothing else of what is known."""
+    def _entity(self, path: str, texts: dict, listed: str, needed: bool) -> dict:
+        """The members that a draft is made of, and nothing else of what is known; all of them where they are needed."""
         entity = self._find(path)
         entity = entity if isinstance(entity, dict) else {}
         missing = [f"{path}.{name}" for name, kind in texts.items() if not isinstance(entity.get(name), kind) or not entity[name].strip()]
-        if missing:
+        if missing and needed:
             raise Missing(missing)
+        texts = {name: kind for name, kind in texts.items() if f"{path}.{name}" not in missing}
         some = entity.get(listed) if isinstance(entity.get(listed), list) else []
         names = [item.get("title") if isinstance(item, dict) else item for item in some]
         return dict({name: entity[name][:200] for name in texts}, **{listed: [n[:200] for n in names if isinstance(n, str) and n.strip()][:20]})
@@ -80,6 +98,8 @@ class Request:
 
 def payloads(request: Request) -> dict:
     """Return what each operation is to be given, by its name."""
+    if request.type == START:
+        return _from_document(request)
     asked = request.payload
     draft = {"professor": request.professor, "student": request.student, "tone": request.tone}
     draft.update({name: asked[name] for name in ("to", "from", "subject") if name in asked})
@@ -104,6 +124,45 @@ def payloads(request: Request) -> dict:
     }
 
 
+def _from_document(request: Request) -> dict:
+    """What each step is given where student and professor come from what the first steps find out.
+
+    What is known of the student already, name and degree, counts for more than
+    what the document says.
+    """
+    asked = request.payload
+    student = {name: request.student.get(name) or _of("d1", f"/profile/{name}") for name in ("name", "degree")}
+    professor = {"name": _of("d2", "/professor/name"), "field": _of("d2", "/professor/field"), "papers": _of("d3", "/ranked/offered")}
+    names = [_of("d2", "/professor/field")]
+    draft = _of("d6", "/draft")
+    generate = {"professor": professor, "student": dict(student, interests=_of("d3", "/ranked/wanted")), "tone": request.tone}
+    generate.update({name: asked[name] for name in ("to", "from", "subject") if name in asked})
+    look = {"professor_id": asked.get("professor_id")}
+    apply = {"id": request.email_id, "draft": draft}
+    send = {"from": asked.get("from"), "to": asked.get("to"), "subject": _of("d6", "/draft/subject"), "body": _of("d6", "/draft/body")}
+    if "source" in asked:
+        look["source"] = asked["source"]
+    if "backend" in asked:
+        look["backend"] = apply["backend"] = asked["backend"]
+    if "gmail" in asked:
+        send["base"] = asked["gmail"]
+    return {
+        "Document.Process": {"document": asked.get("document")},
+        "Professor.Summarize": look,
+        "Similarity.Match": {"wanted": _of("d1", "/profile/interests"), "offered": _of("d2", "/professor/papers")},
+        "Email.GenerateDraft": generate,
+        "Email.ReviewDraft": {"draft": _of("d4", "/draft"), "names": names},
+        "Email.OptimizeDraft": {"draft": _of("d4", "/draft"), "issues": _of("d5", "/issues"), "names": names},
+        "Apply.EmailDraft": apply,
+        "Gmail.Send": send,
+    }
+
+
+def _of(step: str, pointer: str) -> dict:
+    """A part of what an earlier step returned."""
+    return {"$from": step, "pointer": pointer}
+
+
 def actions(request: Request) -> list:
     """Return the required actions of a plan, in the order of its steps."""
     given = payloads(request)
@@ -125,6 +184,8 @@ def steps(request: Request) -> list:
 
 def confidence(request: Request) -> float:
     """How sure a plan is: less, the less a draft has to go on."""
+    if request.type == START:
+        return 0.8
     return 0.9 - (0 if request.professor["papers"] else 0.2) - (0 if request.student["interests"] else 0.1)
 
 

@@ -36,7 +36,7 @@ func (Contract) Read(top contract.Value) *plugin.Manifest {
 		return nil
 	}
 	top.Mapping("name", "type", "version", "owner", "description", "schemas", "requires", "policy_tags", "observability",
-		"effects", "display_name", "runner", "isolation", "timeout", "permissions", "capabilities", "http",
+		"effects", "display_name", "runner", "isolation", "timeout", "permissions", "capabilities", "http", "auth",
 		"preview", "reconcile", "brokered", "labels", "allowed_actions")
 	m := native.Common(top, Name)
 
@@ -60,7 +60,9 @@ func (Contract) Read(top contract.Value) *plugin.Manifest {
 		op.Input = payloadOf(schemas.Get("input"), op.Input, "payload", "idempotency_key", "auth_context", "trace_context")
 		op.Output = payloadOf(schemas.Get("output"), op.Output, "result", "status", "metrics", "error")
 	}
+	op.Auth = native.Account(top.Get("auth"))
 	m.Operations = []*plugin.Operation{op}
+	native.CheckAccounts(top.Get("http").Get("inject"), m)
 	return m
 }
 

@@ -89,8 +89,8 @@ func injectionOf(v contract.Value, hosts []string) (in plugin.Injection, fine bo
 	return in, false
 }
 
-// checkAccounts refuses an account that no operation declares.
-func checkAccounts(v contract.Value, m *plugin.Manifest) {
+// CheckAccounts refuses an account that no operation declares.
+func CheckAccounts(v contract.Value, m *plugin.Manifest) {
 	for _, in := range m.HTTP.Inject {
 		declared := slices.ContainsFunc(m.Operations, func(op *plugin.Operation) bool { return op.Auth != nil && op.Auth.Provider == in.Account })
 		if in.Account != "" && !declared {

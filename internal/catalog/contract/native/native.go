@@ -73,7 +73,7 @@ func (Contract) Read(top contract.Value) *plugin.Manifest {
 	}
 	contract.SortOperations(m.Operations)
 	if len(m.Operations) > 0 {
-		checkAccounts(top.Get("http").Get("inject"), m)
+		CheckAccounts(top.Get("http").Get("inject"), m)
 	}
 	if m.Runner.Protocol == "1" && len(m.Hooks) > 0 {
 		top.Get("hooks").Problem("a plugin of protocol 1 hears nothing but calls")

@@ -25,15 +25,15 @@ func operationOf(v contract.Value, name, protocol string) *plugin.Operation {
 		NoCache:     v.Get("no_cache").Truth(),
 	}
 	op.Secrets = v.Get("secrets").SecretNeeds()
-	op.Auth = accountOf(v.Get("auth"))
+	op.Auth = Account(v.Get("auth"))
 	Fitting(v.Get("effects"), op)
 	op.AllowedActions = Actions(v.Get("allowed_actions"), op)
 	Abilities(v, op, protocol)
 	return op
 }
 
-// accountOf reads the account that an operation acts with.
-func accountOf(v contract.Value) *plugin.Auth {
+// Account reads the account that an operation acts with, nil where there is none.
+func Account(v contract.Value) *plugin.Auth {
 	if !v.There || !v.Mapping("provider", "mode", "allowed_modes", "scopes", "subject_hint", "optional") {
 		return nil
 	}

@@ -49,6 +49,15 @@ class Send(unittest.TestCase):
         again = send({"status_code": 200, "json": {"id": "m1", "threadId": "t1"}})
         self.assertEqual(again.requests, outcome.requests)
 
+    def test_a_mail_that_follows_another_stays_in_its_thread(self):
+        outcome = send({"status_code": 200, "json": {"id": "m2", "threadId": "t1"}}, dict(MAIL, in_reply_to="<1@example.edu>", thread_id="t1"))
+        asked = outcome.requests[0][1]["json"]
+        mail = message_from_bytes(base64.urlsafe_b64decode(asked["raw"]), policy=default)
+        self.assertEqual((mail["in-reply-to"], mail["references"], asked["threadId"]), ("<1@example.edu>", "<1@example.edu>", "t1"))
+        for bad in ("1@example.edu", "<a@b>\r\nBcc: eve@example.org", "<a b@c>", "<a@b> <c@d>"):
+            with self.assertRaises(InvalidInput):
+                send(AssertionError("it was asked"), dict(MAIL, in_reply_to=bad))
+
     def test_every_status_has_its_code(self):
         for status, code in [(400, "GMAIL_REFUSED"), (401, "GMAIL_NOT_AUTHORISED"), (403, "GMAIL_NOT_AUTHORISED"), (429, "rate_limited"), (500, "GMAIL_FAILED"), (302, "GMAIL_FAILED")]:
             with self.subTest(status), self.assertRaises(PluginError) as caught:
