@@ -33,24 +33,25 @@ func (r *reader) Erasures(ctx context.Context, tenant string, open bool) ([]stor
 	}))
 }
 
-// ownedBy is the condition that a call, as c, is a person's: made by them, or by another on
+// ownedBy is the condition that a call, as s, is a person's: made by them, or by another on
 // their behalf.
-const ownedBy = `(c.principal IN (?, ?) OR c.actor IN (?, ?))`
+const ownedBy = `(s.principal IN (?, ?) OR s.actor IN (?, ?))`
 
 func owning(who store.Aliases) []any { return []any{who.ID, who.Name, who.ID, who.Name} }
 
 // Unsettled implements [store.RetentionReader].
 func (r *reader) Unsettled(ctx context.Context, who store.Aliases) (int64, error) {
 	var sum int64
-	for table, where := range map[string]string{
-		"calls": `calls c WHERE c.tenant = ? AND c.state NOT IN ('succeeded', 'failed') AND ` + ownedBy,
-		"plans": `plans p WHERE p.tenant = ? AND p.state NOT IN ('succeeded', 'failed', 'cancelled') AND p.principal IN (?, ?)`,
+	for _, of := range [...]struct {
+		table, where string
+		args         []any
+	}{
+		{"calls", `s.state NOT IN ('succeeded', 'failed') AND ` + ownedBy, owning(who)},
+		{"plans", `s.state NOT IN ('succeeded', 'failed', 'cancelled') AND s.principal IN (?, ?)`, owning(who)[:2]},
 	} {
-		q := selectFrom("count(*)", where)
-		q.args = append([]any{who.Tenant}, owning(who)...)
-		if table == "plans" {
-			q.args = q.args[:3]
-		}
+		q := selectFrom("count(*)", of.table+" s")
+		q.where("s.tenant = ?", who.Tenant)
+		q.where(of.where, of.args...)
 		n, err := one(rows(ctx, r, q, func(rows *record, n *int64) error { return rows.Scan(n) }))
 		if err != nil {
 			return 0, err
@@ -72,9 +73,12 @@ func (t *tx) PutErasure(r store.ErasureRow) error {
 
 // EraseCalls implements [store.RetentionWriter].
 func (t *tx) EraseCalls(who store.Aliases, cursor string, at time.Time, limit int) (out store.Removed, next string, err error) {
-	q := selectFrom("c.id, '', c.updated_at, c.request_hash, c.result_hash", `calls c WHERE c.tenant = ? AND c.id > ? AND `+ownedBy+` AND `+endedCall+` AND `+unneededCall)
-	q.args = append([]any{who.Tenant, cursor}, owning(who)...)
-	q.orderBy("c.id")
+	q := selectFrom("s.id, '', s.updated_at, s.request_hash, s.result_hash", "calls s")
+	q.where("s.tenant = ?", who.Tenant)
+	q.where("s.id > ?", cursor)
+	q.where(ownedBy, owning(who)...)
+	q.where(endedCall + " AND " + unneededCall)
+	q.orderBy("s.id")
 	q.limit(limit)
 	due, err := all(rows(context.Background(), &t.reader, q, scanAged))
 	if err != nil {
@@ -123,32 +127,25 @@ func (t *tx) EraseSessions(who store.Aliases, limit int) (store.Removed, error) 
 // EraseAccess implements [store.RetentionWriter].
 func (t *tx) EraseAccess(who store.Aliases) (map[string]int64, error) {
 	counts := map[string]int64{}
-	typed := []any{who.Tenant, who.Type, who.ID}
-	const is = `tenant = ? AND principal_type = ? AND principal_id = ?`
-	for _, part := range []struct{ table, where string }{
-		{"browser_sessions", `tenant = ? AND user_id IN (SELECT id FROM users WHERE ` + is + `)`},
-		{"tokens", is}, {"identities", is}, {"users", is},
-	} {
-		args := typed
-		if part.table == "browser_sessions" {
-			args = append([]any{who.Tenant}, typed...)
-		}
-		if err := t.erase(counts, part.table, part.where, args...); err != nil {
-			return nil, err
+	err := t.erase(counts, "browser_sessions", who.Tenant, `user_id IN (SELECT id FROM users WHERE tenant = ? AND principal_type = ? AND principal_id = ?)`, who.Tenant, who.Type, who.ID)
+	for _, table := range [...]string{"tokens", "identities", "users"} {
+		if err == nil {
+			err = t.erase(counts, table, who.Tenant, `principal_type = ? AND principal_id = ?`, who.Type, who.ID)
 		}
 	}
-	return counts, nil
+	return counts, err
 }
 
 // erase deletes rows of a table, where there are some: a change of what decides authority
 // costs all writers, and a table that is not changed is not signed again.
-func (t *tx) erase(counts map[string]int64, table, where string, args ...any) error {
+func (t *tx) erase(counts map[string]int64, table, tenant, where string, args ...any) error {
+	args = append([]any{tenant}, args...)
 	var n int64
-	if _, err := t.Row([]any{&n}, `SELECT count(*) FROM `+table+` WHERE `+where, args...); err != nil || n == 0 {
+	if _, err := t.Row([]any{&n}, `SELECT count(*) FROM `+table+` WHERE tenant = ? AND `+where, args...); err != nil || n == 0 {
 		return err
 	}
 	counts[table] += n
-	_, err := t.Exec(`DELETE FROM `+table+` WHERE `+where, args...)
+	_, err := t.Exec(`DELETE FROM `+table+` WHERE tenant = ? AND `+where, args...)
 	return err
 }
 
@@ -159,15 +156,15 @@ func (t *tx) EraseRows(who store.Aliases, limit int) (map[string]int64, error) {
 		table, where string
 		args         []any
 	}{
-		{"kv", `tenant = ? AND owner <> ':host' AND scope = ?`, []any{who.Tenant, who.Typed}},
-		{"kv", `tenant = ? AND owner = ':host' AND scope = 'cache'`, []any{who.Tenant}}, // whose it is cannot be told: it is made again
-		{"secrets", `tenant = ? AND scope = 'user' AND subject = ?`, []any{who.Tenant, who.Typed}},
-		{"memories", `tenant = ? AND agent IN (SELECT id FROM agents WHERE tenant = ? AND created_by = ?)`, []any{who.Tenant, who.Tenant, who.Name}},
-		{"ticks", `tenant = ? AND schedule_id IN (SELECT id FROM schedules WHERE tenant = ? AND owner_type = ? AND owner_id = ?)`, []any{who.Tenant, who.Tenant, who.Type, who.ID}},
-		{"schedules", `tenant = ? AND owner_type = ? AND owner_id = ?`, []any{who.Tenant, who.Type, who.ID}},
-		{"outbox", `tenant = ? AND next_at = 0`, []any{who.Tenant}}, // likewise
+		{"kv", `owner <> ':host' AND scope = ?`, []any{who.Typed}},
+		{"kv", `owner = ':host' AND scope = 'cache'`, nil}, // whose it is cannot be told: it is made again
+		{"secrets", `scope = 'user' AND subject = ?`, []any{who.Typed}},
+		{"memories", `agent IN (SELECT id FROM agents WHERE tenant = ? AND created_by = ?)`, []any{who.Tenant, who.Name}},
+		{"ticks", `schedule_id IN (SELECT id FROM schedules WHERE tenant = ? AND owner_type = ? AND owner_id = ?)`, []any{who.Tenant, who.Type, who.ID}},
+		{"schedules", `owner_type = ? AND owner_id = ?`, []any{who.Type, who.ID}},
+		{"outbox", `next_at = 0`, nil}, // likewise
 	} {
-		if err := t.erase(counts, part.table, part.where, part.args...); err != nil {
+		if err := t.erase(counts, part.table, who.Tenant, part.where, part.args...); err != nil {
 			return nil, err
 		}
 	}
@@ -188,5 +185,5 @@ func (t *tx) EraseRows(who store.Aliases, limit int) (map[string]int64, error) {
 	if len(documents) > 0 {
 		return counts, nil
 	}
-	return counts, t.erase(counts, "kbs", `tenant = ? AND created_by = ?`, who.Tenant, who.Name)
+	return counts, t.erase(counts, "kbs", who.Tenant, `created_by = ?`, who.Name)
 }

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	endedCall = `c.removed_at = 0 AND c.state IN ('succeeded', 'failed')`
+	endedCall = `s.removed_at = 0 AND s.state IN ('succeeded', 'failed')`
 	endedPlan = `p.removed_at = 0 AND p.state IN ('succeeded', 'failed', 'cancelled')`
 
 	// A call whose plan or parent has not ended may still be asked what it answered.
-	unneededCall = `NOT EXISTS (SELECT 1 FROM plans p WHERE p.tenant = c.tenant AND p.id = c.plan_id AND p.state NOT IN ('succeeded', 'failed', 'cancelled'))
-		AND NOT EXISTS (SELECT 1 FROM calls u WHERE u.tenant = c.tenant AND u.id = c.parent_id AND u.state NOT IN ('succeeded', 'failed'))`
+	unneededCall = `NOT EXISTS (SELECT 1 FROM plans p WHERE p.tenant = s.tenant AND p.id = s.plan_id AND p.state NOT IN ('succeeded', 'failed', 'cancelled'))
+		AND NOT EXISTS (SELECT 1 FROM calls u WHERE u.tenant = s.tenant AND u.id = s.parent_id AND u.state NOT IN ('succeeded', 'failed'))`
 
 	// A session is idle while no call of it is under way, and none was changed since.
 	idleSession = `NOT EXISTS (SELECT 1 FROM calls c WHERE c.tenant = s.tenant AND c.session_id <> '' AND c.session_id = s.id
@@ -43,29 +43,29 @@ type aged struct {
 	result    string
 }
 
-// due is the query of what there is of a kind, without what it selects.
-func due(kind store.Retained, tenant string, before time.Time) (from string, args []any, err error) {
+// due says in which table a kind is, as s, and which of its rows a period removes.
+func due(kind store.Retained, before time.Time) (table, where string, args []any, err error) {
 	switch then := micros(before); kind {
 	case store.RetainBodies:
-		return `calls c WHERE c.tenant = ? AND c.updated_at < ? AND ` + endedCall + ` AND ` + unneededCall, []any{tenant, then}, nil
+		return "calls", `s.updated_at < ? AND ` + endedCall + ` AND ` + unneededCall, []any{then}, nil
 	case store.RetainCalls:
-		return `calls c WHERE c.tenant = ? AND c.updated_at < ? AND c.state IN ('succeeded', 'failed') AND substr(c.key, 1, 2) = 'c:' AND ` + unneededCall, []any{tenant, then}, nil
+		return "calls", `s.updated_at < ? AND s.state IN ('succeeded', 'failed') AND substr(s.key, 1, 2) = 'c:' AND ` + unneededCall, []any{then}, nil
 	case store.RetainSessions:
-		return `sessions s WHERE s.tenant = ? AND s.updated_at < ? AND s.kind <> 'conversation' AND ` + idleSession, []any{tenant, then, then}, nil
+		return "sessions", `s.updated_at < ? AND s.kind <> 'conversation' AND ` + idleSession, []any{then, then}, nil
 	case store.RetainConversations:
-		return `conversations s WHERE s.tenant = ? AND s.updated_at < ? AND s.open = 0`, []any{tenant, then}, nil
+		return "conversations", `s.updated_at < ? AND s.open = 0`, []any{then}, nil
 	case store.RetainDeliveries:
-		return `deliveries s WHERE s.tenant = ? AND s.at < ?`, []any{tenant, then}, nil
+		return "deliveries", `s.at < ?`, []any{then}, nil
 	case store.RetainCache:
-		return `kv s WHERE s.tenant = ? AND (s.owner = ':host' AND s.scope = 'cache' AND s.updated_at < ? OR s.owner <> ':host' AND s.expires_at <> 0 AND s.expires_at < ?)`, []any{tenant, then, then}, nil
+		return "kv", `(s.owner = ':host' AND s.scope = 'cache' AND s.updated_at < ? OR s.owner <> ':host' AND s.expires_at <> 0 AND s.expires_at < ?)`, []any{then, then}, nil
 	}
-	return "", nil, fmt.Errorf("there is no retention of %q", kind)
+	return "", "", nil, fmt.Errorf("there is no retention of %q", kind)
 }
 
 // sizes say what the bytes of a row of a kind are, and when it was last changed.
 var sizes = map[store.Retained][2]string{
-	store.RetainBodies: {`(SELECT COALESCE(SUM(length(b.data)), 0) FROM bodies b WHERE b.tenant = c.tenant AND b.hash IN (c.request_hash, c.result_hash))`, `c.updated_at`},
-	store.RetainCalls:  {`0`, `c.updated_at`},
+	store.RetainBodies: {`(SELECT COALESCE(SUM(length(b.data)), 0) FROM bodies b WHERE b.tenant = s.tenant AND b.hash IN (s.request_hash, s.result_hash))`, `s.updated_at`},
+	store.RetainCalls:  {`0`, `s.updated_at`},
 	store.RetainSessions: {`(SELECT COALESCE(SUM(a.size), 0) FROM artifacts a WHERE a.tenant = s.tenant AND a.session_id = s.id)`,
 		`s.updated_at`},
 	store.RetainConversations: {`(SELECT COALESCE(SUM(length(m.body)), 0) FROM messages m WHERE m.tenant = s.tenant AND m.session_id = s.session_id)`, `s.updated_at`},
@@ -75,13 +75,13 @@ var sizes = map[store.Retained][2]string{
 
 // Removable implements [store.RetentionReader].
 func (r *reader) Removable(ctx context.Context, kind store.Retained, tenant string, before time.Time) (store.Removable, error) {
-	from, args, err := due(kind, tenant, before)
+	table, where, args, err := due(kind, before)
 	if err != nil {
 		return store.Removable{}, err
 	}
 	size := sizes[kind]
-	q := selectFrom(`count(*), CAST(COALESCE(SUM(bytes), 0) AS BIGINT), COALESCE(MIN(at), 0)`, `(SELECT `+size[0]+` AS bytes, `+size[1]+` AS at FROM `+from+`) AS due`)
-	q.args = args
+	q := selectFrom(`count(*), CAST(COALESCE(SUM(bytes), 0) AS BIGINT), COALESCE(MIN(at), 0)`, `(SELECT `+size[0]+` AS bytes, `+size[1]+` AS at FROM `+table+` s WHERE s.tenant = ? AND `+where+`) AS due`)
+	q.args = append([]any{tenant}, args...)
 	found, err := one(rows(ctx, r, q, func(rows *record, out *store.Removable) error {
 		var oldest int64
 		err := rows.Scan(&out.Count, &out.Bytes, &oldest)
@@ -96,20 +96,21 @@ func (r *reader) Removable(ctx context.Context, kind store.Retained, tenant stri
 
 // oldest returns the rows of a kind that go next.
 func (t *tx) oldest(kind store.Retained, of store.Removal) ([]aged, error) {
-	from, args, err := due(kind, of.Tenant, of.Before)
+	table, where, args, err := due(kind, of.Before)
 	if err != nil {
 		return nil, err
 	}
 	columns := map[store.Retained]string{
-		store.RetainBodies:        `c.id, '', c.updated_at, c.request_hash, c.result_hash`,
-		store.RetainCalls:         `c.id, '', c.updated_at, c.request_hash, c.result_hash`,
+		store.RetainBodies:        `s.id, '', s.updated_at, s.request_hash, s.result_hash`,
+		store.RetainCalls:         `s.id, '', s.updated_at, s.request_hash, s.result_hash`,
 		store.RetainSessions:      `s.id, '', s.updated_at, '', ''`,
 		store.RetainConversations: `s.session_id, '', s.updated_at, '', ''`,
 		store.RetainDeliveries:    `s.place, s.mark, s.at, '', ''`,
 		store.RetainCache:         `s.owner, s.scope, s.updated_at, s.namespace, s.key`,
 	}[kind]
-	q := selectFrom(columns, from)
-	q.args = args
+	q := selectFrom(columns, table+" s")
+	q.where("s.tenant = ?", of.Tenant)
+	q.where(where, args...)
 	q.orderBy("3, 1, 2")
 	q.limit(of.Limit)
 	return all(rows(context.Background(), &t.reader, q, scanAged))
@@ -173,12 +174,10 @@ func (t *tx) removeBodies(tenant string, due []aged, by string, at time.Time) (o
 // bodiesOf adds the hashes of what effects of a call answered, its approvers were shown,
 // and models were asked and answered.
 func (t *tx) bodiesOf(tenant, id string, hashes map[string]bool) error {
-	for _, from := range [...]string{
-		`effects WHERE tenant = ? AND call_id = ?`, `approvals WHERE tenant = ? AND subject_id = ?`,
-	} {
-		column := map[byte]string{'e': "response_hash", 'a': "preview_hash"}[from[0]]
-		q := selectFrom(column, from)
-		q.args = []any{tenant, id}
+	for _, named := range [...]struct{ table, column, id string }{{"effects", "response_hash", "call_id"}, {"approvals", "preview_hash", "subject_id"}} {
+		q := selectFrom(named.column, named.table)
+		q.where("tenant = ?", tenant)
+		q.where(named.id+" = ?", id)
 		found, err := all(rows(context.Background(), &t.reader, q, func(rows *record, hash *string) error { return rows.Scan(hash) }))
 		if err != nil {
 			return err
