@@ -151,6 +151,12 @@ const (
 	// or it is not what was approved.
 	EntryPluginQuarantined EntryKind = "plugin.quarantined"
 
+	EntryRetentionApplied EntryKind = "retention.applied" // what was removed because its period is over, by kind
+	EntryRetentionRefused EntryKind = "retention.refused" // a principal may not see or apply periods
+	EntryErasureBegun     EntryKind = "erasure.begun"     // what is kept of a person is being removed
+	EntryErasureDone      EntryKind = "erasure.done"      // with how much of what
+	EntryErasureRefused   EntryKind = "erasure.refused"   // a principal may not erase
+
 	EntryRecoveryEntered   EntryKind = "recovery.entered"   // the database is an older copy: nothing with effects runs
 	EntryRecoveryConfirmed EntryKind = "recovery.confirmed" // a principal confirmed what was done since
 	EntryRecoveryRefused   EntryKind = "recovery.refused"   // a principal may not end it

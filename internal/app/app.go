@@ -122,6 +122,7 @@ type App struct {
 	tail      *tail.Tail                      // of the whole ledger
 	others    tenants.Set[*App]               // the hosts of other tenants, of the site's own
 	divide    func(tenant string) store.Store // of the site's own
+	scrub     func(ctx context.Context) error // of the site's own; see [store.Scrubber]
 	turn      chan struct{}                   // of the registries of all tenants
 	outer     bool                            // a tenant's, which closes that of the site
 	live      live

@@ -148,10 +148,10 @@ func (a *App) openState(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	mover, able := st.(recovery.AnchorMover)
-	parts := st.(store.Divisible)
+	parts, scrub := st.(store.Divisible), st.(store.Scrubber)
 	st = a.guarded(st)
 	a.Store, a.own = st, store.OwnStore(a.guarded(parts.For(a.Config.Tenant)), st)
-	a.guard.Store, a.divide = a.own, parts.For
+	a.guard.Store, a.divide, a.scrub = a.own, parts.For, scrub.Scrub
 	a.others.Own, a.others.List, a.others.Open, a.others.Log = a.Config.Tenant, st.Tenants, a.openTenant, a.log
 	a.tail = tail.New(st, tail.Options{Log: a.log})
 	a.opened("store", st.Close)
@@ -205,7 +205,7 @@ func (a *App) openKept(ctx context.Context) (err error) {
 	}
 	a.openKnowledge()
 	a.Ledger, err = ledger.Open(ctx, a.own, ledger.Options{
-		Durable: a.Config.Ledger.Tools == "durable", Keep: time.Duration(a.Config.Ledger.Keep), Recover: plan.RecoverPlans,
+		Durable: a.Config.Ledger.Tools == "durable", Keep: setup.Periods(a.Config)["bodies"], Recover: plan.RecoverPlans,
 	})
 	if err != nil {
 		return err
@@ -394,6 +394,7 @@ func (a *App) openHost() {
 		Deliver: a.Adapters.Deliver,
 		Kernel:  a.Kernel, Ledger: a.Ledger, Tail: a.tail, Approvals: a.Approvals, CatchUp: a.CatchUp, EndSession: a.root().served.Ends(a.Runner),
 		Site: a.root().Config.Tenant, Of: a.root().hostOf, Served: a.root().others.Served,
+		Periods: func() map[string]time.Duration { return setup.Periods(a.Now()) }, Scrub: a.root().scrub,
 		Elsewhere: a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
 	})
 }

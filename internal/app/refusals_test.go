@@ -66,7 +66,7 @@ var attempted = []string{
 	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Get", "Agents.Show",
 	"Agents.Memories", "Agents.Conversations", "Agents.Messages", "Agents.Talk", "Agents.End", "Secrets.Set", "Secrets.Delete",
 	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Tokens.Create", "Tokens.Revoke", "Users.List", "Users.Show", "Users.Create", "Users.Disable", "Users.Enable", "Users.Invite", "Users.Unlink", "Tenants.List", "Tenants.Show", "Tenants.Create", "Tenants.Disable", "Tenants.Enable", "Browsers.End", "Policies.Put", "Policies.Suppose", "Policies.Delete",
-	"Admin.ConfirmRecovery", "Approvers.MayControl", "Policies.Explain", "Policies.Ask", "Models.Test", "Plugins.Resolve",
+	"Admin.ConfirmRecovery", "Admin.Retention", "Admin.ApplyRetention", "Admin.Erase", "Admin.Erasures", "Approvers.MayControl", "Policies.Explain", "Policies.Ask", "Models.Test", "Plugins.Resolve",
 }
 
 // Each method of each noun of the API has an attempt that is refused and leaves its
@@ -274,6 +274,10 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 			_, err := a.As(by).Admin().ConfirmRecovery(ctx, "nothing was done")
 			return err
 		}, denied, plugin.EntryRecoveryRefused, "recovery"},
+		"Admin.Retention":      {func(by plugin.Principal) error { _, err := a.As(by).Admin().Retention(ctx); return err }, denied, plugin.EntryRetentionRefused, "retention"},
+		"Admin.ApplyRetention": {func(by plugin.Principal) error { _, err := a.As(by).Admin().ApplyRetention(ctx); return err }, denied, plugin.EntryRetentionRefused, "retention"},
+		"Admin.Erase":          {func(by plugin.Principal) error { _, err := a.As(by).Admin().Erase(ctx, "ada", false); return err }, denied, plugin.EntryErasureRefused, "ada"},
+		"Admin.Erasures":       {func(by plugin.Principal) error { _, err := a.As(by).Admin().Erasures(ctx); return err }, denied, plugin.EntryErasureRefused, "erasures"},
 		"Approvers.MayControl": {func(by plugin.Principal) error {
 			return a.Host.Approvers().MayControl(ctx, "local", queued.CallID, by, "cancel")
 		}, denied, plugin.EntryControlRefused, queued.CallID},

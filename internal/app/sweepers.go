@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
@@ -44,7 +43,17 @@ func (a *App) sweeps() []worker.Sweeper {
 		}, Take: a.Agents.Advance},
 		a.idleConversations(conversationIdle),
 		toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks},
-		worker.Sweep{Name: job.Agent, Find: a.unsettledAgents, Take: a.Agents.Settle},
+		// Those that were started, and have no instance in this host yet, or were stopped, here
+		// or in another process, and still have one. So their plugins hear agent.started@v1 and
+		// agent.stopped@v1 when that happens.
+		worker.Sweep{Name: job.Agent, Find: a.others.Due(job.Agent, a, func(ctx context.Context, t *App, limit int) (string, []string, error) {
+			ids, err := t.Agents.Unsettled(ctx, t.Config.Tenant, limit)
+			return t.Config.Tenant, ids, err
+		}), Take: a.Agents.Settle},
+		worker.Sweep{Name: "removal", Find: a.others.Due("removal", a, func(ctx context.Context, t *App, _ int) (string, []string, error) {
+			ids, err := t.Host.Removals(ctx)
+			return t.Config.Tenant, ids, err
+		}), Take: func(ctx context.Context, _, id string) error { return a.Host.Remove(ctx, id) }},
 	}
 }
 
@@ -73,17 +82,4 @@ func (a *App) idleConversations(after time.Duration) worker.Sweeper {
 	}, Take: func(ctx context.Context, tenant, id string) error {
 		return a.Agents.EndIdle(ctx, tenant, id, time.Now().UTC().Add(-after))
 	}}
-}
-
-// unsettledAgents returns those that were started, and have no instance in this host
-// yet, or were stopped, here or in another process, and still have one. So their
-// plugins hear agent.started@v1 and agent.stopped@v1 when that happens.
-func (a *App) unsettledAgents(ctx context.Context, limit int) (all []worker.Item, err error) {
-	others, err := a.others.All(ctx)
-	for _, t := range append(others, a) {
-		ids, failed := t.Agents.Unsettled(ctx, t.Config.Tenant, limit)
-		items, failed := worker.Items(job.Agent, ids, failed, func(id *string) (string, string) { return t.Config.Tenant, *id })
-		all, err = append(all, items...), errors.Join(err, failed)
-	}
-	return all, err
 }

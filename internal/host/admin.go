@@ -13,6 +13,7 @@ type Admin struct {
 	kept
 	home   string
 	caller *Caller
+	api    API
 }
 
 // RecoveryPlugin is what stands for the recovery where policy is asked who may

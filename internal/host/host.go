@@ -4,6 +4,7 @@ package host
 
 import (
 	"context"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/plan"
@@ -72,6 +73,9 @@ type Parts struct {
 	Served func(ctx context.Context) ([]string, error)
 
 	Post func(ctx context.Context, tenant, agent string) (bool, error) // the first event that waits for a webhook
+
+	Periods func() map[string]time.Duration // after which data is removed, by its kind, as configured now
+	Scrub   func(ctx context.Context) error // has nothing left in files of what was deleted; nil where nothing can
 }
 
 // A Host is what surfaces ask of one host.
@@ -79,6 +83,7 @@ type Host struct {
 	parts Parts
 	admin bool
 	seen  seenEvents
+	swept sweptAt
 }
 
 // New returns a host that consists of these parts.
@@ -259,4 +264,4 @@ func (a API) Quotas(ctx context.Context) ([]QuotaUse, error) {
 type QuotaUse = quota.Use
 
 // Admin returns what the administrator does.
-func (a API) Admin() Admin { return Admin{a.kept(), a.host.parts.Home, a.caller} }
+func (a API) Admin() Admin { return Admin{a.kept(), a.host.parts.Home, a.caller, a} }

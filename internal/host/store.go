@@ -33,6 +33,11 @@ type (
 	userRow         = store.UserRow
 	tenantRow       = store.TenantRow
 	userIdentity    = store.UserIdentity
+	erasureRow      = store.ErasureRow
+	aliases         = store.Aliases
+	retained        = store.Retained
+	removal         = store.Removal
+	removed         = store.Removed
 	browserRow      = store.BrowserSessionRow
 )
 
@@ -85,3 +90,6 @@ func Everywhere(ctx context.Context) context.Context { return everywhere(ctx) }
 type TenantRow = store.TenantRow
 
 const scheduleActive = store.ScheduleActive
+
+// retainedKinds are the kinds of data that have a period, in the order in which they are removed.
+var retainedKinds = store.RetainedKinds

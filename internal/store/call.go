@@ -61,6 +61,9 @@ type CallRow struct {
 	SchemaVersion string // of the answer
 	Cancelled     bool   // a cancel is requested; changed by CancelCall alone
 	UpdatedAt     time.Time
+
+	RemovedAt time.Time // when its input and answer were removed; zero while they are kept
+	RemovedBy string    // [RemovedByRetention] or [RemovedByErasure]
 }
 
 // A Fence is what must still be true of a call for a write to it to count.

@@ -102,6 +102,7 @@ type Reader interface {
 	OutboxReader
 	BudgetReader
 	NodeReader
+	RetentionReader
 	AuthorityReader
 }
 
@@ -136,6 +137,7 @@ type Tx interface {
 	OutboxWriter
 	BudgetWriter
 	NodeWriter
+	RetentionWriter
 	AuthorityWriter
 }
 

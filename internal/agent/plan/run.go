@@ -329,7 +329,7 @@ func (r *run) step(ctx, inner context.Context, s *StepRow) (stop, error) {
 	case prior == nil:
 		return r.call(ctx, inner, s)
 	case prior.Erased:
-		return r.fail(s, plugin.Errorf(plugin.CodeKeyConflict, "what it returned is no longer kept")), nil
+		return r.fail(s, plugin.Errorf(plugin.CodeKeyConflict, "what it returned is no longer kept%s", prior.Removed)), nil
 	case prior.State == ledger.Succeeded && prior.Result != nil:
 		r.keep(s, prior.Result)
 		return nil, nil

@@ -152,7 +152,7 @@ func (k *Kernel) answer(tenant, operation string, prior *ledger.Prior) (plugin.R
 	case !prior.State.Ended():
 		return res, nil
 	case prior.Erased:
-		return res, plugin.Errorf(plugin.CodeKeyConflict, "call %s was made before, and its answer is no longer kept", prior.CallID)
+		return res, plugin.Errorf(plugin.CodeKeyConflict, "call %s was made before, and its answer is no longer kept%s: its hash was %s; it is not made again; choose another key for another call", prior.CallID, prior.Removed, prior.ResultHash)
 	case prior.Err != nil:
 		return res, prior.Err
 	}

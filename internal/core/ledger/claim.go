@@ -53,7 +53,9 @@ type Prior struct {
 	Waits       *plugin.Pending // for what, if it is pending
 	Result      *plugin.Result  // the stored answer: Data byte for byte as it was given the first time
 	Err         *plugin.Error   // or the stored error
-	Erased      bool            // there was an answer, and its time is over
+	Erased      bool            // there was an answer, and it was removed
+	Removed     string          // by what and when, for people; "" where that is not known
+	ResultHash  string          // of the answer that was removed
 }
 
 // An Outcome is how an attempt ended.
@@ -193,7 +195,10 @@ func priorOf(ctx context.Context, r Reader, row *CallRow) (*Prior, error) {
 		return nil, err
 	}
 	if body == nil {
-		p.Erased = true
+		p.Erased, p.ResultHash = true, row.ResultHash
+		if !row.RemovedAt.IsZero() {
+			p.Removed = " (removed by " + row.RemovedBy + " on " + row.RemovedAt.Format(time.DateOnly) + ")"
+		}
 		return p, nil
 	}
 	if canon.Sum(body) != row.ResultHash {

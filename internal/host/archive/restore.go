@@ -15,6 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -40,7 +41,7 @@ type Restored struct {
 }
 
 // keyFiles are what a backup does not have and a data directory keeps.
-var keyFiles = []string{store.KeyFile, secret.KeyFile}
+var keyFiles = []string{store.KeyFile, secret.KeyFile, host.ErasedFile}
 
 // Restore puts a backup into a data directory, in one step and in recovery. All
 // of it is checked before that; where something is wrong the data directory is

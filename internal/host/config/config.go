@@ -58,6 +58,7 @@ type Config struct {
 	Auth         Auth          `yaml:"auth" json:"auth"`                 // with whom people may have accounts that plugins act with
 	Secrets      Secrets       `yaml:"secrets" json:"secrets"`           // where the master key of secrets is
 	Telemetry    Telemetry     `yaml:"telemetry" json:"telemetry"`       // what those hear who watch it
+	Retention    Retention     `yaml:"retention" json:"retention"`       // after which time data is removed
 	Log          Log           `yaml:"log" json:"log"`                   // the host's own log, on standard error
 }
 
@@ -338,6 +339,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.checkPeople()...)
 	errs = append(errs, c.Intents.check()...)
 	errs = append(errs, c.Quotas.check()...)
+	errs = append(errs, c.Retention.check()...)
 	errs = append(errs, c.Models.check()...)
 	errs = append(errs, c.Auth.check()...)
 	errs = append(errs, c.Server.check(c.Principal, c.Policy.Groups)...)

@@ -24,6 +24,7 @@ type tenantFile struct {
 	Approvals tenantApprovals `yaml:"approvals"`
 	Limits    Limits          `yaml:"limits"`
 	Quotas    Quotas          `yaml:"quotas"`
+	Retention Retention       `yaml:"retention"`
 	Models    struct {
 		Budget Budget `yaml:"budget"`
 	} `yaml:"models"`
@@ -71,7 +72,7 @@ func parseTenant(raw []byte, name string, site Config) (Config, error) {
 	}
 	c := site
 	base := Default()
-	f := tenantFile{Principal: TenantOwner, Policy: Policy{Default: site.Policy.Default}, Approvals: tenantApprovals{Expire: base.Approvals.Expire}, Limits: site.Limits}
+	f := tenantFile{Principal: TenantOwner, Policy: Policy{Default: site.Policy.Default}, Approvals: tenantApprovals{Expire: base.Approvals.Expire}, Limits: site.Limits, Retention: site.Retention}
 	if _, own := keys["quotas"]; !own {
 		f.Quotas = site.Quotas
 		f.Quotas.Principals = nil // which are the site's
@@ -90,7 +91,7 @@ func parseTenant(raw []byte, name string, site Config) (Config, error) {
 			*list = []string{f.Principal}
 		}
 	}
-	c.Tenant, c.Principal, c.Policy, c.Limits, c.Quotas, c.Models.Budget = name, f.Principal, f.Policy, f.Limits, f.Quotas, f.Models.Budget
+	c.Tenant, c.Principal, c.Policy, c.Limits, c.Quotas, c.Retention, c.Models.Budget = name, f.Principal, f.Policy, f.Limits, f.Quotas, f.Retention, f.Models.Budget
 	c.Approvals = Approvals{By: f.Approvals.By, Expire: f.Approvals.Expire}
 	c.Intents, c.Bindings, c.Env, c.Settings = base.Intents, nil, base.Env, base.Settings
 	c.Egress = egress.Grants{CAFile: site.Egress.CAFile}

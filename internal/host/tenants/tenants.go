@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/agent/worker"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -122,6 +123,20 @@ func (s *Set[T]) All(ctx context.Context) (all []T, err error) {
 		}
 	}
 	return all, err
+}
+
+// Due returns what finds work of a kind in each tenant, the site's own, which is own, among
+// them. find returns the name of a tenant, and the ids of what is due there.
+func (s *Set[T]) Due(kind string, own T, find func(ctx context.Context, t T, limit int) (tenant string, ids []string, err error)) func(context.Context, int) ([]worker.Item, error) {
+	return func(ctx context.Context, limit int) (all []worker.Item, err error) {
+		others, err := s.All(ctx)
+		for _, t := range append(others, own) {
+			tenant, ids, failed := find(ctx, t, limit)
+			items, failed := worker.Items(kind, ids, failed, func(id *string) (string, string) { return tenant, *id })
+			all, err = append(all, items...), errors.Join(err, failed)
+		}
+		return all, err
+	}
 }
 
 // Now returns the hosts that are open at the moment.

@@ -262,6 +262,20 @@ func (s *Sessions) Delete(ctx context.Context, tenant, id string) error {
 	return nil
 }
 
+// Dispose removes what is left of sessions that were deleted in the store: their views, and
+// bytes that no other artifact has.
+func (s *Sessions) Dispose(ctx context.Context, tenant string, sessions, hashes []string) error {
+	var errs []error
+	for _, id := range sessions {
+		s.quota.forget(tenant, id)
+		errs = append(errs, removeView(s.viewDir(tenant, id)))
+	}
+	for _, hash := range hashes {
+		errs = append(errs, s.forget(ctx, hash))
+	}
+	return errors.Join(errs...)
+}
+
 // forget deletes bytes that no artifact has.
 func (s *Sessions) forget(ctx context.Context, hash string) error {
 	needed := func() (bool, error) { return s.Store.Registered(ctx, hash) }

@@ -85,7 +85,7 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	s := &Store{dir: dir}
 	e := sqlstore.Engine{Read: read, Own: own(), Untyped: true, Newest: "chain DESC, seq DESC", Chain: onlyChain, Text: textIndex}
 	if !opts.ReadOnly {
-		e.Write, err = sql.Open("sqlite", dsn(dir, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"))
+		e.Write, err = sql.Open("sqlite", dsn(dir, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)"))
 		if err != nil {
 			return nil, errors.Join(err, read.Close())
 		}

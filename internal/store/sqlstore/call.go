@@ -10,7 +10,7 @@ import (
 
 const callColumns = `tenant, id, operation, key, fingerprint, principal, actor, agent, origin, parent_id, plan_id, session_id,
 	labels, version, package_digest, policy_version, input_hash, request_hash, effectful, journalled, state, attempt,
-	lease, node, wake_at, deadline, result_hash, code, schema_version, cancelled, created_at, updated_at, journal`
+	lease, node, wake_at, deadline, result_hash, code, schema_version, cancelled, created_at, updated_at, journal, removed_at, removed_by`
 
 var insertCall = `INSERT INTO calls (` + callColumns + `, digest) VALUES (?` + strings.Repeat(", ?", 1+strings.Count(callColumns, ",")) + `)
 	ON CONFLICT (tenant, operation, key) DO NOTHING`
@@ -86,7 +86,7 @@ func (t *tx) InsertCall(r store.CallRow) (*store.CallRow, error) {
 	inserted, err := t.Exec(insertCall,
 		r.Tenant, r.ID, r.Operation, r.Key, r.Fingerprint, r.Principal, r.Actor, r.Agent, r.Origin, r.Parent, r.Plan, r.Session,
 		labels, r.Version, r.PackageDigest, r.PolicyVersion, r.InputHash, r.RequestHash, flag(r.Effectful), flag(r.Journalled), string(r.State), r.Attempt,
-		r.Lease, r.Node, micros(r.WakeAt), micros(r.Deadline), r.ResultHash, r.Code, r.SchemaVersion, flag(r.Cancelled), micros(r.CreatedAt), micros(r.UpdatedAt), r.Journal, digest)
+		r.Lease, r.Node, micros(r.WakeAt), micros(r.Deadline), r.ResultHash, r.Code, r.SchemaVersion, flag(r.Cancelled), micros(r.CreatedAt), micros(r.UpdatedAt), r.Journal, micros(r.RemovedAt), r.RemovedBy, digest)
 	if err == nil && inserted && r.State.Live() {
 		err = t.weigh("calls", "", digest)
 	}
@@ -166,10 +166,10 @@ func (t *tx) callState(tenant, id string) (state store.CallState, err error) {
 
 func scanCall(rows *record, r *store.CallRow) error {
 	var labels, state string
-	var wake, deadline, created, updated int64
+	var wake, deadline, created, updated, removed int64
 	err := rows.Scan(&r.Tenant, &r.ID, &r.Operation, &r.Key, &r.Fingerprint, &r.Principal, &r.Actor, &r.Agent, &r.Origin, &r.Parent, &r.Plan, &r.Session,
 		&labels, &r.Version, &r.PackageDigest, &r.PolicyVersion, &r.InputHash, &r.RequestHash, &r.Effectful, &r.Journalled, &state, &r.Attempt,
-		&r.Lease, &r.Node, &wake, &deadline, &r.ResultHash, &r.Code, &r.SchemaVersion, &r.Cancelled, &created, &updated, &r.Journal)
+		&r.Lease, &r.Node, &wake, &deadline, &r.ResultHash, &r.Code, &r.SchemaVersion, &r.Cancelled, &created, &updated, &r.Journal, &removed, &r.RemovedBy)
 	if err != nil {
 		return err
 	}
@@ -178,5 +178,6 @@ func scanCall(rows *record, r *store.CallRow) error {
 	}
 	r.State = store.CallState(state)
 	r.WakeAt, r.Deadline, r.CreatedAt, r.UpdatedAt = fromMicros(wake), fromMicros(deadline), fromMicros(created), fromMicros(updated)
+	r.RemovedAt = fromMicros(removed)
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 // passing are the columns of what is still to be run that decide nothing of it, or
 // that an edit of finds nothing to run.
 var passing = map[string][]string{
-	"calls": {"lease", "wake_at", "deadline", "result_hash", "code", "schema_version", "cancelled", "created_at", "updated_at"},
-	"plans": {"lease", "code", "message", "created_at", "updated_at"},
+	"calls": {"lease", "wake_at", "deadline", "result_hash", "code", "schema_version", "cancelled", "created_at", "updated_at", "removed_at", "removed_by"},
+	"plans": {"lease", "code", "message", "created_at", "updated_at", "removed_at"},
 }
 
 // live checks in one snapshot what is still to be run.

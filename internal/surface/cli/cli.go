@@ -188,7 +188,7 @@ func (c *command) groups() []helpGroup {
 		{"knowledge", "Knowledge", []*cobra.Command{c.knowledge(), c.reference()}},
 		{"people", "People and rights", []*cobra.Command{c.policy(), c.identities(), c.users(), c.tenants(), c.tokens(), c.quotas(), c.secrets(), c.connect(), c.accounts()}},
 		{"hosts", "Hosts elsewhere", []*cobra.Command{c.login(), c.logout(), c.contexts()}},
-		{hostGroup, "Host", []*cobra.Command{c.serve(), c.console(), c.doctor(), c.configuration(), c.backup(), c.restore(), c.recovery(), c.version()}},
+		{hostGroup, "Host", []*cobra.Command{c.serve(), c.console(), c.doctor(), c.configuration(), c.backup(), c.restore(), c.recovery(), c.retention(), c.erase(), c.version()}},
 	}
 }
 

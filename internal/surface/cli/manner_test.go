@@ -66,7 +66,7 @@ var alone = map[string]bool{"serve": true, "restore": true, "backup": true, "doc
 var asking = []string{
 	"run", "calls", "approvals", "plans", "ledger", "sessions", "artifacts", "route",
 	"plugins", "plugin", "agents", "agent", "chat", "feeds", "kb", "reference", "policy", "identities", "users", "tenants", "tokens", "secrets", "connect", "accounts", "models",
-	"adapters", "recovery",
+	"adapters", "recovery", "retention", "erase",
 }
 
 // prepare sees to it that the host of the story serves as it is configured now, or not at all.

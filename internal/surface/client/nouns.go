@@ -30,9 +30,13 @@ type Connecting struct {
 
 // Admin are [host.Admin].
 type Admin interface {
+	ApplyRetention(ctx context.Context) ([]host.RetentionState, error)
 	ConfirmRecovery(ctx context.Context, reason string) (host.Recovery, error)
+	Erase(ctx context.Context, principal string, dry bool) (host.Erasure, error)
+	Erasures(ctx context.Context) ([]host.Erasure, error)
 	MayBackup(ctx context.Context) error
 	Recovery(ctx context.Context) (host.RecoveryStatus, error)
+	Retention(ctx context.Context) ([]host.RetentionState, error)
 }
 
 // Agents are [host.Agents].

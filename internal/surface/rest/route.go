@@ -70,6 +70,7 @@ func (s *server) routes() []byte {
 	r.knowledge()
 	r.references()
 	r.recovery()
+	r.retention()
 	r.events()
 	r.sessions()
 	r.agents()
