@@ -385,6 +385,9 @@ func (a *App) openHost() {
 		Registry: a.Registry, Plans: a.Plans, Agents: a.Agents, Schedules: a.Schedules, Sessions: a.Sessions, Knowledge: a.Knowledge,
 		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: func() config.Models { return a.Now().Models },
 		ModelTools: a.Models != nil || a.Config.Models.Required != config.RequiredRefuse, // without a model, what asks for one runs unless it is told to refuse
+		Environments: func() (config.Environments, string) {
+			return a.Now().Plugins.Environments, a.Interpreters.Found()[0].Version
+		},
 		Policies: func(from store.Reader) (*policy.Engine, error) {
 			return setup.OpenPolicy(a.Now(), a.ConfigPath, a.Runner.Level(), from)
 		},

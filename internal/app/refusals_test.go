@@ -60,7 +60,7 @@ var refusesNothing = map[string]string{
 // attempted are the methods of which TestEveryRefusalOfTheHostLeavesOneEntry has an
 // attempt.
 var attempted = []string{
-	"Plugins.Register", "Plugins.Link", "Plugins.Enable", "Plugins.Disable", "Plugins.Approve", "Plugins.Review", "Plugins.Rollback", "Plugins.Delete",
+	"Plugins.Register", "Plugins.Link", "Plugins.Enable", "Plugins.Disable", "Plugins.Approve", "Plugins.Review", "Plugins.Rollback", "Plugins.Delete", "Plugins.Environment", "Plugins.RemoveEnvironment",
 	"Plugins.MayChange", "Plugins.May", "Plugins.Show", "Plugins.Actions", "Feeds.Create", "Feeds.Show", "Feeds.Pause", "Feeds.Resume",
 	"Feeds.Delete", "Feeds.ResetCursor", "Feeds.Run", "Agents.List", "Agents.Create", "Agents.Change", "Agents.Start", "Agents.Stop",
 	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Get", "Agents.Show",
@@ -149,7 +149,15 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 			_, err := a.As(by).Plugins().Approve(ctx, registry.Review{Name: "upper", Version: "1.0.0"})
 			return err
 		}, missing, plugin.EntryPluginRefused, at},
-		"Plugins.Review":   {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Review(ctx, "upper", true); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Review": {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Review(ctx, "upper", true); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Environment": {func(by plugin.Principal) error {
+			_, err := a.As(by).Plugins().Environment(ctx, "upper", "")
+			return err
+		}, missing, plugin.EntryPluginRefused, at},
+		"Plugins.RemoveEnvironment": {func(by plugin.Principal) error {
+			_, err := a.As(by).Plugins().RemoveEnvironment(ctx, "upper")
+			return err
+		}, missing, plugin.EntryPluginRefused, at},
 		"Plugins.Rollback": {func(by plugin.Principal) error { _, _, err := a.As(by).Plugins().Rollback(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
 		"Plugins.Delete":   {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Delete(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
 		"Plugins.MayChange": {func(by plugin.Principal) error { return a.As(by).Plugins().MayChange(ctx, "enable", "upper") },

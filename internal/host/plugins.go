@@ -10,6 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -44,6 +45,8 @@ type Plugins struct {
 	caller   *Caller // nil for the user of this process
 	registry *registry.Registry
 	models   bool // what asks for a model runs
+
+	environments func() (config.Environments, string) // what may be installed, and for which version of Python
 }
 
 // List returns the plugins of which they may list or execute something, or

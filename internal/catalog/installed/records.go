@@ -113,7 +113,7 @@ func (c *Records) Put(ctx context.Context, r registry.Record, kind plugin.EntryK
 		if err := c.put(tx, r); err != nil {
 			return err
 		}
-		return c.note(ctx, tx, kind, r.Name, r.Version, map[string]any{"digest": r.Digest, "state": r.State, "source": r.Source, "dev": r.Dev})
+		return c.note(ctx, tx, kind, r.Name, r.Version, withEnvironment(r, map[string]any{"digest": r.Digest, "state": r.State, "source": r.Source, "dev": r.Dev}))
 	})
 }
 
@@ -194,9 +194,9 @@ func (c *Records) Approve(ctx context.Context, waited, now registry.Record, a re
 		if err := c.put(tx, now); err != nil {
 			return err
 		}
-		return c.note(ctx, tx, plugin.EntryPluginApproved, now.Name, now.Version, map[string]any{
+		return c.note(ctx, tx, plugin.EntryPluginApproved, now.Name, now.Version, withEnvironment(now, map[string]any{
 			"approved_by": now.ApprovedBy, "before_digest": a.Before, "digest": a.After, "difference_hash": a.Difference,
-		})
+		}))
 	})
 }
 
@@ -233,6 +233,17 @@ func (c *Records) Version(ctx context.Context) (int64, error) {
 	}
 	c.read = read
 	return c.version, nil
+}
+
+// withEnvironment adds to the body of an entry what was installed for the plugin alone.
+func withEnvironment(r registry.Record, body map[string]any) map[string]any {
+	var m struct {
+		Environment *plugin.Environment `json:"environment"`
+	}
+	if json.Unmarshal(r.Manifest, &m) == nil && m.Environment != nil {
+		body["environment"] = m.Environment.Digest
+	}
+	return body
 }
 
 func gone(r registry.Record) error {

@@ -110,6 +110,7 @@ func (r *Registry) asked(ctx context.Context, v *version) (*plugin.Manifest, err
 	if !contract.NeedsDescribe(written) {
 		return stored, nil
 	}
+	written.Environment = stored.Environment
 	said, err := r.merge(ctx, v.pkg, written)
 	if err != nil {
 		return nil, err

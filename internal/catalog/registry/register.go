@@ -32,6 +32,8 @@ type RegisterOptions struct {
 	// May is asked of each plugin before anything of it is kept or run, and of
 	// what its code then says it is; an error refuses it. Nil lets all in.
 	May func(*plugin.Manifest) error
+
+	furnished bool // the host put the package together, so that it may hold an environment
 }
 
 // A RegisterReport says what became of each plugin under a path.
@@ -255,6 +257,9 @@ func (r *Registry) install(ctx context.Context, packages *stagedSet, dir, named,
 	m, err := contract.ReadIn(staged.place(), place)
 	if err != nil {
 		return Registered{}, unreadable(err)
+	}
+	if m.Environment, err = environmentOf(staged.place(), o.furnished); err != nil {
+		return Registered{}, err
 	}
 	record, err := r.record(m, o)
 	if err != nil {

@@ -20,6 +20,8 @@ type Plugins struct {
 	OpenFiles int      `yaml:"open_files" json:"open_files"`
 	FileSize  Bytes    `yaml:"file_size" json:"file_size"`
 	Scratch   Bytes    `yaml:"scratch" json:"scratch"` // what it may write, /tmp included
+
+	Environments Environments `yaml:"environments" json:"environments"` // what may be installed for one plugin alone
 }
 
 func (p Plugins) check() []error {
@@ -37,7 +39,7 @@ func (p Plugins) check() []error {
 	if cpu := time.Duration(p.CPU); cpu != 0 && cpu < time.Second {
 		errs = append(errs, fmt.Errorf("plugins.cpu is %s; it is a second or more, or 0s for no bound", cpu))
 	}
-	return errs
+	return append(errs, p.Environments.check()...)
 }
 
 // Bytes is a number of bytes, written as such or with a unit: 512MiB, 1GiB.

@@ -34,6 +34,7 @@ var rows = map[string]row{
 	"GET /api/v1/plugins/{name}":                           {path: "/api/v1/plugins/desk", owner: 200, other: 200},
 	"POST /api/v1/plugins/{name}:enable":                   {path: "/api/v1/plugins/desk:enable", by: "mrt_root", owner: 200, other: 403},
 	"POST /api/v1/plugins/{name}:disable":                  {path: "/api/v1/plugins/planner:disable", by: "mrt_root", owner: 200, other: 403},
+	"POST /api/v1/plugins/{name}:environment":              {path: "/api/v1/plugins/desk:environment", body: `{}`, by: "mrt_root", owner: 403, other: 403},
 	"POST /api/v1/plugins/{name}/execute":                  {path: "/api/v1/plugins/solo/execute", body: `{"parameters":{"text":"x"}}`, owner: 200, other: 200},
 	"POST /api/v1/calls":                                   {body: `{"operation":"desk/upper","input":{"text":"x"}}`, owner: 200, other: 200},
 	"GET /api/v1/me":                                       {owner: 200, other: 200},

@@ -55,6 +55,12 @@ type PluginRolledBack struct {
 	Back Plugin `json:"back"`
 }
 
+// An EnvironmentSpec is what is to become of the environment of a plugin.
+type EnvironmentSpec struct {
+	From   string `json:"from,omitzero" maxLength:"4096" doc:"A directory of wheels on the host's machine, absolute, in place of what is configured; on the owner's socket alone."`
+	Remove bool   `json:"remove,omitzero" doc:"Take away what is installed."`
+}
+
 // A PluginAction is a write of a plugin of Shu, as that contract lists it.
 type PluginAction struct {
 	Name             string          `json:"name"`
@@ -75,6 +81,7 @@ func (r *registry) pluginChanges() {
 	add(r, route{method: "POST", path: "plugins/{name}:review", id: "review-plugin", scope: host.ScopeConfigure, about: "The same, and its code is asked for what its manifest leaves open"}, r.reviewPlugin)
 	add(r, route{method: "POST", path: "plugins/{name}:approve", id: "approve-plugin", scope: host.ScopeApprove, about: "Let exactly that version be called that was reviewed: a name@version"}, r.approvePlugin)
 	add(r, route{method: "POST", path: "plugins/{name}:rollback", id: "rollback-plugin", scope: host.ScopeConfigure, about: "Go back to the next lower version that was approved"}, r.rollbackPlugin)
+	add(r, route{method: "POST", path: "plugins/{name}:environment", id: "install-for-plugin", scope: host.ScopeConfigure, stays: true, about: "Install what a plugin requires for it alone, or take that away"}, r.environment)
 	add(r, route{method: "DELETE", path: "plugins/{name}", id: "delete-plugin", scope: host.ScopeConfigure, about: "Delete a version of a plugin, or the only one there is"}, r.deletePlugin)
 	add(r, route{method: "GET", path: "plugins/{name}/actions", id: "list-actions", scope: host.ScopeRead, about: "The writes of a plugin of Shu that the caller may use"}, r.listActions)
 }
@@ -122,6 +129,30 @@ func (r *registry) rollbackPlugin(ctx context.Context, q *request, in *PluginCha
 		left, back, err := q.api.Plugins().Rollback(ctx, in.Name)
 		return &struct{ Body PluginRolledBack }{PluginRolledBack{q.pluginOf(&left), q.pluginOf(&back)}}, err
 	})
+}
+
+func (r *registry) environment(ctx context.Context, q *request, in *struct {
+	PluginNamed
+	Body EnvironmentSpec
+}) (*struct{ Body PluginRegistered }, error) {
+	if from := in.Body.From; from != "" {
+		if err := q.ofOwner("/from", from); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := r.staying(ctx, q)
+	defer cancel()
+	var one host.RegisteredPlugin
+	var err error
+	if in.Body.Remove {
+		one, err = q.api.Plugins().RemoveEnvironment(ctx, in.Name)
+	} else {
+		one, err = q.api.Plugins().Environment(ctx, in.Name, in.Body.From)
+	}
+	if err != nil {
+		return nil, unlessMissing(err, "plugin", in.Name)
+	}
+	return &struct{ Body PluginRegistered }{PluginRegistered{q.pluginOf(&one.Info), one.Unchanged, failed(one.NotEnabled)}}, nil
 }
 
 func (r *registry) deletePlugin(ctx context.Context, q *request, in *PluginChanged) (*struct{ Body Plugins }, error) {

@@ -96,6 +96,9 @@ func Plugin(w io.Writer, s host.PluginShown) error {
 		t.Row("isolation:", string(m.Isolation))
 		t.Row("services:", terminal.Dash(strings.Join(m.Capabilities, " ")))
 		t.Row("requires:", terminal.Dash(strings.Join(m.Requires.Tools, " ")))
+		if e := m.Environment; e != nil {
+			t.Row("environment:", fmt.Sprintf("%s, for Python %s, from %s: %s", e.Digest, e.Python, terminal.OneLine(e.From, 100), wheelsOf(e)))
+		}
 	}
 	if err := t.Flush(); err != nil || s.Manifest == nil {
 		return err
@@ -118,6 +121,15 @@ func Plugin(w io.Writer, s host.PluginShown) error {
 		}
 	}
 	return nil
+}
+
+// wheelsOf names what is installed for a plugin.
+func wheelsOf(e *plugin.Environment) string {
+	var names []string
+	for _, w := range e.Wheels {
+		names = append(names, w.Name+" "+w.Version)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Review shows what is different in a plugin that is held.
@@ -157,6 +169,18 @@ func PluginStates(infos ...host.PluginInfo) string {
 		lines[n] = fmt.Sprintf("%s %s is %s", i.Name, i.Version, i.State)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Furnished says what became of a plugin that something was installed for.
+func Furnished(one host.RegisteredPlugin) string {
+	said := PluginStates(one.Info)
+	if one.Unchanged {
+		said += ", and had that already"
+	}
+	if one.Held {
+		said += fmt.Sprintf(" until 'mortise plugins approve %s@%s'", one.Name, one.Version)
+	}
+	return said
 }
 
 // Registered shows what became of each plugin that was to be registered.
