@@ -90,6 +90,7 @@ const (
 	EntryFeedResumed EntryKind = "feed.resumed"
 	EntryFeedDeleted EntryKind = "feed.deleted"
 	EntryFeedReset   EntryKind = "feed.reset"   // its cursors were deleted
+	EntryFeedChanged EntryKind = "feed.changed" // its times or its input
 	EntryFeedRefused EntryKind = "feed.refused" // a principal may not make, see or change it, or a run of it was not begun
 
 	EntryAgentCreated  EntryKind = "agent.created"

@@ -85,6 +85,7 @@ type Calls interface {
 
 // Feeds are [host.Feeds].
 type Feeds interface {
+	Change(ctx context.Context, id string, c host.FeedChange) (host.Feed, error)
 	Create(ctx context.Context, n host.NewFeed) (host.Feed, error)
 	Find(ctx context.Context, given string) (string, error)
 	List(ctx context.Context) ([]host.Feed, error)

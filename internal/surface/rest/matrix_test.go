@@ -122,6 +122,7 @@ var rows = map[string]row{
 	"POST /api/v1/feeds":             {body: `{"operation":"desk/upper","input":{"text":"a"},"spec":"every 24h"}`, owner: 200, other: 200},
 	"GET /api/v1/feeds/{id}":         {path: "/api/v1/feeds/{feed}", owner: 200, other: 404, absent: "{feed}"},
 	"GET /api/v1/feeds/{id}/runs":    {path: "/api/v1/feeds/{feed}/runs", owner: 200, other: 404, absent: "{feed}"},
+	"PATCH /api/v1/feeds/{id}":       {path: "/api/v1/feeds/{feed}", body: `{"spec":"every 12h"}`, owner: 200, other: 404, absent: "{feed}"},
 	"DELETE /api/v1/feeds/{id}":      {path: "/api/v1/feeds/{unfed}", owner: 200, other: 404, absent: "{unfed}"},
 	"POST /api/v1/feeds/{id}:pause":  {path: "/api/v1/feeds/{feed}:pause", owner: 200, other: 404, absent: "{feed}"},
 	"POST /api/v1/feeds/{id}:reset":  {path: "/api/v1/feeds/{feed}:reset", owner: 200, other: 404, absent: "{feed}"},
