@@ -85,11 +85,13 @@ const (
 	EntrySignedOut       EntryKind = "session.signed_out"
 	EntryDeliveryRefused EntryKind = "delivery.refused" // nothing came of an event that was for an adapter
 
-	EntryFeedCreated EntryKind = "feed.created"
-	EntryFeedPaused  EntryKind = "feed.paused"
-	EntryFeedResumed EntryKind = "feed.resumed"
-	EntryFeedDeleted EntryKind = "feed.deleted"
-	EntryFeedReset   EntryKind = "feed.reset"   // its cursors were deleted
+	EntryFeedCreated  EntryKind = "feed.created"
+	EntryFeedPaused   EntryKind = "feed.paused"
+	EntryFeedResumed  EntryKind = "feed.resumed"
+	EntryFeedDeleted  EntryKind = "feed.deleted"
+	EntryFeedReset    EntryKind = "feed.reset"           // its cursors were deleted
+	EntrySubscription EntryKind = "subscription.changed" // a principal lets a plugin act for them, or not any more
+
 	EntryFeedChanged EntryKind = "feed.changed" // its times or its input
 	EntryFeedRefused EntryKind = "feed.refused" // a principal may not make, see or change it, or a run of it was not begun
 
@@ -146,6 +148,7 @@ const (
 	EntryPluginDisabled   EntryKind = "plugin.disabled"
 	EntryPluginDeleted    EntryKind = "plugin.deleted"
 	EntryPluginApproved   EntryKind = "plugin.approved"
+	EntryPluginMapped     EntryKind = "plugin.mapped"  // an administrator's word on what an operation does
 	EntryPluginRefused    EntryKind = "plugin.refused" // a principal may not register or switch it
 
 	// EntryPluginQuarantined: its files are no longer those that were registered,

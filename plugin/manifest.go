@@ -134,6 +134,8 @@ type Operation struct {
 	AutoInvoke bool      `json:"auto_invoke,omitzero"`      // a model may use it without a person
 	NeedsModel bool      `json:"needs_model,omitzero"`      // it can do nothing without a model
 	Advisory   bool      `json:"advisory_schemas,omitzero"` // its schemas describe and do not bind: its code decides (Event Mill)
+
+	Mapped *Mapping `json:"mapped,omitempty"` // an administrator's word, which stands above in place of what is declared
 }
 
 // TagRequiresApproval is the policy tag of an operation whose author wants a

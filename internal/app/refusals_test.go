@@ -60,7 +60,7 @@ var refusesNothing = map[string]string{
 // attempted are the methods of which TestEveryRefusalOfTheHostLeavesOneEntry has an
 // attempt.
 var attempted = []string{
-	"Plugins.Register", "Plugins.Link", "Plugins.Enable", "Plugins.Disable", "Plugins.Approve", "Plugins.Review", "Plugins.Rollback", "Plugins.Delete", "Plugins.Environment", "Plugins.RemoveEnvironment",
+	"Plugins.Register", "Plugins.Link", "Plugins.Enable", "Plugins.Disable", "Plugins.Approve", "Plugins.Review", "Plugins.Rollback", "Plugins.Delete", "Plugins.Environment", "Plugins.RemoveEnvironment", "Plugins.Map", "Plugins.Needs", "Plugins.Subscribe", "Plugins.Unsubscribe",
 	"Plugins.MayChange", "Plugins.May", "Plugins.Show", "Plugins.Actions", "Feeds.Create", "Feeds.Show", "Feeds.Pause", "Feeds.Resume",
 	"Feeds.Delete", "Feeds.ResetCursor", "Feeds.Change", "Feeds.Run", "Agents.List", "Agents.Create", "Agents.Change", "Agents.Start", "Agents.Stop",
 	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Get", "Agents.Show",
@@ -149,7 +149,14 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 			_, err := a.As(by).Plugins().Approve(ctx, registry.Review{Name: "upper", Version: "1.0.0"})
 			return err
 		}, missing, plugin.EntryPluginRefused, at},
-		"Plugins.Review": {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Review(ctx, "upper", true); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Review":      {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Review(ctx, "upper", true); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Needs":       {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Needs(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Subscribe":   {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Subscribe(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Unsubscribe": {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Unsubscribe(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Map": {func(by plugin.Principal) error {
+			_, err := a.As(by).Plugins().Map(ctx, "upper/upper", &host.MappingWord{Tool: true})
+			return err
+		}, missing, plugin.EntryPluginRefused, at},
 		"Plugins.Environment": {func(by plugin.Principal) error {
 			_, err := a.As(by).Plugins().Environment(ctx, "upper", "")
 			return err

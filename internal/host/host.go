@@ -169,7 +169,7 @@ func (a API) conversing() conversing {
 // Plugins returns the plugins.
 func (a API) Plugins() Plugins {
 	p := &a.host.parts
-	return Plugins{p.Guard, a.by, a.caller, p.Registry, p.ModelTools, p.Environments}
+	return Plugins{p.Guard, a.by, a.caller, p.Registry, p.ModelTools, p.Environments, p}
 }
 
 // Agents returns the agents.

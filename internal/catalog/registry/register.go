@@ -279,6 +279,9 @@ func (r *Registry) install(ctx context.Context, packages *stagedSet, dir, named,
 		}
 		ix := r.index.Load()
 		beside, base := ix.beside(record.Name, record.Version), ix.baseline(record)
+		if err := record.remap(m, base, replaced); err != nil {
+			return err
+		}
 		// Of a tree, any tool may be what is different.
 		if base == nil && replaced != nil && !replaced.record.Dev && replaced.record.Digest != record.Digest && place == "" && !o.Force {
 			return plugin.Errorf(plugin.CodeInvalidInput, "%s is registered with other files: bump the version, or replace it with --force, or `plugins delete %s` first",

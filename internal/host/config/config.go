@@ -189,7 +189,7 @@ func Default() Config {
 			Handshake: Duration(10 * time.Second), CancelGrace: Duration(2 * time.Second),
 		},
 		Sandbox: defaultSandbox(runtime.GOOS),
-		Plugins: Plugins{Memory: 1 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Scratch: 256 << 20, Environments: defaultEnvironments()},
+		Plugins: Plugins{Memory: 1 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Scratch: 256 << 20, Environments: defaultEnvironments(), Subscribe: []string{}},
 		Workers: 8, Drain: Duration(30 * time.Second), Server: Server{Rate: 50, Burst: 200},
 		Models:    defaultModels(),
 		Telemetry: Telemetry{Sample: 1},

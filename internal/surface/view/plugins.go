@@ -66,8 +66,41 @@ var Actions = List[host.Action]{
 	},
 }
 
+// A PluginShown is a plugin, and what it needs before it can do all it does.
+type PluginShown struct {
+	host.PluginShown
+	Needs host.PluginNeeds `json:"needs"`
+}
+
+// needed shows what of the needs of a plugin is missing.
+func needed(t *terminal.Table, n *host.PluginNeeds) {
+	if n.Subscription != "none" {
+		state := "it acts for you"
+		if !n.Subscribed {
+			state = "it does not act for you: 'mortise plugins subscribe' lets it"
+		}
+		t.Row("subscription:", state)
+	}
+	for _, s := range n.Secrets {
+		if s.There == "" && !s.Optional {
+			t.Row("needs:", fmt.Sprintf("the secret %s (%s), for %s", s.Name, s.Scope, s.Operation))
+		}
+	}
+	for _, a := range n.Accounts {
+		if a.Problem != "" && !a.Optional {
+			t.Row("needs:", terminal.OneLine(fmt.Sprintf("an account of %s: %s", a.Provider, a.Problem), 300))
+		}
+	}
+	for _, scope := range n.Permissions {
+		t.Row("needs:", "the permission "+scope+", which you do not have")
+	}
+	for _, text := range n.Configuration {
+		t.Row("needs:", terminal.OneLine(text, 300))
+	}
+}
+
 // Plugin shows a plugin with its hooks and its operations.
-func Plugin(w io.Writer, s host.PluginShown) error {
+func Plugin(w io.Writer, s PluginShown) error {
 	t := terminal.NewTable(w, s.Name+" "+versionOf(s.Manifest))
 	if s.DisplayName != "" {
 		t.Row("name:", s.DisplayName)
@@ -100,6 +133,7 @@ func Plugin(w io.Writer, s host.PluginShown) error {
 			t.Row("environment:", fmt.Sprintf("%s, for Python %s, from %s: %s", e.Digest, e.Python, terminal.OneLine(e.From, 100), wheelsOf(e)))
 		}
 	}
+	needed(t, &s.Needs)
 	if err := t.Flush(); err != nil || s.Manifest == nil {
 		return err
 	}
@@ -115,6 +149,9 @@ func Plugin(w io.Writer, s host.PluginShown) error {
 			if line[1] != "" {
 				fmt.Fprintf(w, "  %s: %s\n", line[0], line[1])
 			}
+		}
+		if m := op.Mapped; m != nil {
+			fmt.Fprintf(w, "  mapped by %s; its plugin declares: %s, %s\n", terminal.Safe(m.By), m.Declared.Kind, terminal.Safe(cmp.Or(strings.Join(m.Declared.Effects, " "), "no effects")))
 		}
 		if err := inputOf(w, op.Input); err != nil {
 			return err
