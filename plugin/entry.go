@@ -85,15 +85,15 @@ const (
 	EntrySignedOut       EntryKind = "session.signed_out"
 	EntryDeliveryRefused EntryKind = "delivery.refused" // nothing came of an event that was for an adapter
 
-	EntryFeedCreated  EntryKind = "feed.created"
-	EntryFeedPaused   EntryKind = "feed.paused"
-	EntryFeedResumed  EntryKind = "feed.resumed"
-	EntryFeedDeleted  EntryKind = "feed.deleted"
-	EntryFeedReset    EntryKind = "feed.reset"           // its cursors were deleted
-	EntrySubscription EntryKind = "subscription.changed" // a principal lets a plugin act for them, or not any more
-
+	EntryFeedCreated EntryKind = "feed.created"
+	EntryFeedPaused  EntryKind = "feed.paused"
+	EntryFeedResumed EntryKind = "feed.resumed"
+	EntryFeedDeleted EntryKind = "feed.deleted"
+	EntryFeedReset   EntryKind = "feed.reset"   // its cursors were deleted
 	EntryFeedChanged EntryKind = "feed.changed" // its times or its input
 	EntryFeedRefused EntryKind = "feed.refused" // a principal may not make, see or change it, or a run of it was not begun
+
+	EntrySubscription EntryKind = "subscription.changed" // a principal lets a plugin act for them, or not any more
 
 	EntryAgentCreated  EntryKind = "agent.created"
 	EntryAgentChanged  EntryKind = "agent.changed" // what it is, or what it remembers

@@ -66,8 +66,8 @@ func (p Plugins) Subscribe(ctx context.Context, name string) (PluginNeeds, error
 	return p.subscribe(ctx, name, "on")
 }
 
-// Unsubscribe keeps a plugin from acting for them: calls in their name are refused, whoever
-// makes them. Those that were begun go on.
+// Unsubscribe keeps a plugin from acting for them: calls in their name are refused, those
+// that others make too. Those that were begun go on.
 func (p Plugins) Unsubscribe(ctx context.Context, name string) (PluginNeeds, error) {
 	return p.subscribe(ctx, name, "off")
 }

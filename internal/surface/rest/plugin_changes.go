@@ -115,7 +115,7 @@ func (r *registry) pluginChanges() {
 	add(r, route{method: "POST", path: "plugins/{name}:rollback", id: "rollback-plugin", scope: host.ScopeConfigure, about: "Go back to the next lower version that was approved"}, r.rollbackPlugin)
 	add(r, route{method: "GET", path: "plugins/{name}/needs", id: "get-needs", scope: host.ScopeRead, about: "What a plugin needs before it can do for the caller all it does: secrets, accounts, scopes, configuration"}, r.needs((host.Plugins).Needs))
 	add(r, route{method: "POST", path: "plugins/{name}:subscribe", id: "subscribe-plugin", scope: host.ScopeRun, about: "Let a plugin act for the caller, with their accounts and secrets"}, r.needs((host.Plugins).Subscribe))
-	add(r, route{method: "POST", path: "plugins/{name}:unsubscribe", id: "unsubscribe-plugin", scope: host.ScopeRun, about: "Keep a plugin from acting for the caller, whoever asks for it"}, r.needs((host.Plugins).Unsubscribe))
+	add(r, route{method: "POST", path: "plugins/{name}:unsubscribe", id: "unsubscribe-plugin", scope: host.ScopeRun, about: "Keep a plugin from acting for the caller, in the calls of others too"}, r.needs((host.Plugins).Unsubscribe))
 	add(r, route{method: "POST", path: "plugins/{name}:map", id: "map-operation", scope: host.ScopeApprove, about: "Say what an operation of a plugin does, in place of what it declares"}, r.mapOperation)
 	add(r, route{method: "POST", path: "plugins/{name}:environment", id: "install-for-plugin", scope: host.ScopeConfigure, stays: true, about: "Install what a plugin requires for it alone, or take that away"}, r.environment)
 	add(r, route{method: "DELETE", path: "plugins/{name}", id: "delete-plugin", scope: host.ScopeConfigure, about: "Delete a version of a plugin, or the only one there is"}, r.deletePlugin)

@@ -1473,7 +1473,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Keep a plugin from acting for the caller, whoever asks for it */
+        /** Keep a plugin from acting for the caller, in the calls of others too */
         post: operations["unsubscribe-plugin"];
         delete?: never;
         options?: never;
