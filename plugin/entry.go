@@ -90,7 +90,10 @@ const (
 	EntryFeedResumed EntryKind = "feed.resumed"
 	EntryFeedDeleted EntryKind = "feed.deleted"
 	EntryFeedReset   EntryKind = "feed.reset"   // its cursors were deleted
+	EntryFeedChanged EntryKind = "feed.changed" // its times or its input
 	EntryFeedRefused EntryKind = "feed.refused" // a principal may not make, see or change it, or a run of it was not begun
+
+	EntrySubscription EntryKind = "subscription.changed" // a principal lets a plugin act for them, or not any more
 
 	EntryAgentCreated  EntryKind = "agent.created"
 	EntryAgentChanged  EntryKind = "agent.changed" // what it is, or what it remembers
@@ -145,6 +148,7 @@ const (
 	EntryPluginDisabled   EntryKind = "plugin.disabled"
 	EntryPluginDeleted    EntryKind = "plugin.deleted"
 	EntryPluginApproved   EntryKind = "plugin.approved"
+	EntryPluginMapped     EntryKind = "plugin.mapped"  // an administrator's word on what an operation does
 	EntryPluginRefused    EntryKind = "plugin.refused" // a principal may not register or switch it
 
 	// EntryPluginQuarantined: its files are no longer those that were registered,

@@ -29,7 +29,26 @@ type Manifest struct {
 	Requires      Requires      `json:"requires,omitzero"`
 	Observability Observability `json:"observability,omitzero"`
 
+	Environment *Environment `json:"environment,omitempty"` // what an administrator had installed for it alone
+
 	Contract Contract `json:"-"` // what the host has to know of its contract; derived from Dialect, and never stored
+}
+
+// An Environment is what an administrator had installed for one plugin alone: the wheels
+// that its requirements name, unpacked beside its own files.
+type Environment struct {
+	Python string  `json:"python"` // the version they were chosen for, as 3.11
+	From   string  `json:"from"`   // the index or the directory they came from
+	Digest string  `json:"digest"` // sha256:<64 hex digits> over names, versions and hashes
+	Wheels []Wheel `json:"wheels"` // by name
+}
+
+// A Wheel is one package for Python that was installed.
+type Wheel struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	File    string `json:"file"`
+	SHA256  string `json:"sha256"` // of the file, in hexadecimal
 }
 
 // Operation returns the operation of that name, nil if there is none.
@@ -115,6 +134,8 @@ type Operation struct {
 	AutoInvoke bool      `json:"auto_invoke,omitzero"`      // a model may use it without a person
 	NeedsModel bool      `json:"needs_model,omitzero"`      // it can do nothing without a model
 	Advisory   bool      `json:"advisory_schemas,omitzero"` // its schemas describe and do not bind: its code decides (Event Mill)
+
+	Mapped *Mapping `json:"mapped,omitempty"` // an administrator's word, which stands above in place of what is declared
 }
 
 // TagRequiresApproval is the policy tag of an operation whose author wants a

@@ -99,7 +99,7 @@ func (a *App) configure(o Options) (err error) {
 	a.live.options = o
 	a.live.now.Store(&a.Config)
 	a.live.level.Set(setup.LogLevel(a.Config.Log.Level))
-	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge), OwnApproval: a.Config.Approvals.Self, MostSecrets: a.Config.Limits.PrincipalSecrets, MostTokens: a.Config.Limits.PrincipalTokens}
+	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge), OwnApproval: a.Config.Approvals.Self, Subscribe: a.Config.Plugins.Subscribe, MostSecrets: a.Config.Limits.PrincipalSecrets, MostTokens: a.Config.Limits.PrincipalTokens}
 	as := o.As
 	if o.Tenant != "" && o.Tenant != a.Config.Tenant {
 		as = "" // a name of the tenant's; who acts for the site is its owner
@@ -287,7 +287,7 @@ func (a *App) openCatalog(ctx context.Context) (err error) {
 		Catalog: catalog,
 		Held:    a.own.PackageHeld, Turn: a.turn,
 		Archive:  archive,
-		Approver: a.Principal.ID,
+		Approver: a.Principal.ID, Complete: func() bool { return a.Runner.Level() == string(sandbox.Full) },
 		Bindings: setup.Bindings(a.Config.Bindings, a.ConfigPath),
 		Describe: a.describe,
 		Bundled:  plugins.Files, BundledDirs: plugins.Dirs, Builtin: toolset.BuiltIn,
@@ -312,7 +312,7 @@ func (a *App) openCatalog(ctx context.Context) (err error) {
 // what inputs leave to it.
 func (a *App) openBroker(o Options) (*service.Broker, bridge.Filler) {
 	broker := service.New()
-	fill := bridge.Filler{Vault: a.Vault, Accounts: a.Connections, Env: a.Config.Env, Identity: broker.Identity}
+	fill := bridge.Filler{Vault: a.Vault, Accounts: a.Connections, Env: a.Config.Env, Identity: broker.Identity, Subscribed: a.guard.Subscribed}
 	a.guard.Policy = a.Policy
 	a.tools.Registry, a.tools.Policy = a.Registry, a.Policy
 	a.approvers = &host.Approvers{Guard: a.guard, Registry: a.Registry, Ledger: a.Ledger, Shown: fill.Seen}
@@ -385,6 +385,9 @@ func (a *App) openHost() {
 		Registry: a.Registry, Plans: a.Plans, Agents: a.Agents, Schedules: a.Schedules, Sessions: a.Sessions, Knowledge: a.Knowledge,
 		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: func() config.Models { return a.Now().Models },
 		ModelTools: a.Models != nil || a.Config.Models.Required != config.RequiredRefuse, // without a model, what asks for one runs unless it is told to refuse
+		Environments: func() (config.Environments, string) {
+			return a.Now().Plugins.Environments, a.Interpreters.Found()[0].Version
+		},
 		Policies: func(from store.Reader) (*policy.Engine, error) {
 			return setup.OpenPolicy(a.Now(), a.ConfigPath, a.Runner.Level(), from)
 		},

@@ -60,9 +60,9 @@ var refusesNothing = map[string]string{
 // attempted are the methods of which TestEveryRefusalOfTheHostLeavesOneEntry has an
 // attempt.
 var attempted = []string{
-	"Plugins.Register", "Plugins.Link", "Plugins.Enable", "Plugins.Disable", "Plugins.Approve", "Plugins.Review", "Plugins.Rollback", "Plugins.Delete",
+	"Plugins.Register", "Plugins.Link", "Plugins.Enable", "Plugins.Disable", "Plugins.Approve", "Plugins.Review", "Plugins.Rollback", "Plugins.Delete", "Plugins.Environment", "Plugins.RemoveEnvironment", "Plugins.Map", "Plugins.Needs", "Plugins.Subscribe", "Plugins.Unsubscribe",
 	"Plugins.MayChange", "Plugins.May", "Plugins.Show", "Plugins.Actions", "Feeds.Create", "Feeds.Show", "Feeds.Pause", "Feeds.Resume",
-	"Feeds.Delete", "Feeds.ResetCursor", "Feeds.Run", "Agents.List", "Agents.Create", "Agents.Change", "Agents.Start", "Agents.Stop",
+	"Feeds.Delete", "Feeds.ResetCursor", "Feeds.Change", "Feeds.Run", "Agents.List", "Agents.Create", "Agents.Change", "Agents.Start", "Agents.Stop",
 	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Get", "Agents.Show",
 	"Agents.Memories", "Agents.Conversations", "Agents.Messages", "Agents.Talk", "Agents.End", "Secrets.Set", "Secrets.Delete",
 	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Tokens.Create", "Tokens.Revoke", "Users.List", "Users.Show", "Users.Create", "Users.Disable", "Users.Enable", "Users.Invite", "Users.Unlink", "Tenants.List", "Tenants.Show", "Tenants.Create", "Tenants.Disable", "Tenants.Enable", "Browsers.End", "Policies.Put", "Policies.Suppose", "Policies.Delete",
@@ -149,7 +149,22 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 			_, err := a.As(by).Plugins().Approve(ctx, registry.Review{Name: "upper", Version: "1.0.0"})
 			return err
 		}, missing, plugin.EntryPluginRefused, at},
-		"Plugins.Review":   {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Review(ctx, "upper", true); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Review":      {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Review(ctx, "upper", true); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Needs":       {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Needs(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Subscribe":   {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Subscribe(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Unsubscribe": {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Unsubscribe(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Map": {func(by plugin.Principal) error {
+			_, err := a.As(by).Plugins().Map(ctx, "upper/upper", &host.MappingWord{Tool: true})
+			return err
+		}, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Environment": {func(by plugin.Principal) error {
+			_, err := a.As(by).Plugins().Environment(ctx, "upper", "")
+			return err
+		}, missing, plugin.EntryPluginRefused, at},
+		"Plugins.RemoveEnvironment": {func(by plugin.Principal) error {
+			_, err := a.As(by).Plugins().RemoveEnvironment(ctx, "upper")
+			return err
+		}, missing, plugin.EntryPluginRefused, at},
 		"Plugins.Rollback": {func(by plugin.Principal) error { _, _, err := a.As(by).Plugins().Rollback(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
 		"Plugins.Delete":   {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Delete(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
 		"Plugins.MayChange": {func(by plugin.Principal) error { return a.As(by).Plugins().MayChange(ctx, "enable", "upper") },
@@ -169,7 +184,11 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 		"Feeds.Resume":      {func(by plugin.Principal) error { _, err := a.As(by).Feeds().Resume(ctx, feed.ID); return err }, missing, plugin.EntryFeedRefused, feed.ID},
 		"Feeds.Delete":      {func(by plugin.Principal) error { _, err := a.As(by).Feeds().Delete(ctx, feed.ID); return err }, missing, plugin.EntryFeedRefused, feed.ID},
 		"Feeds.ResetCursor": {func(by plugin.Principal) error { _, err := a.As(by).Feeds().ResetCursor(ctx, feed.ID); return err }, missing, plugin.EntryFeedRefused, feed.ID},
-		"Feeds.Run":         {func(by plugin.Principal) error { _, err := a.As(by).Feeds().Run(ctx, feed.ID); return err }, missing, plugin.EntryFeedRefused, feed.ID},
+		"Feeds.Change": {func(by plugin.Principal) error {
+			_, err := a.As(by).Feeds().Change(ctx, feed.ID, host.FeedChange{Spec: "every 2h"})
+			return err
+		}, missing, plugin.EntryFeedRefused, feed.ID},
+		"Feeds.Run": {func(by plugin.Principal) error { _, err := a.As(by).Feeds().Run(ctx, feed.ID); return err }, missing, plugin.EntryFeedRefused, feed.ID},
 
 		"Agents.List": {func(by plugin.Principal) error { _, err := a.As(by).Agents().List(ctx); return err }, denied, plugin.EntryAgentRefused, "*"},
 		"Agents.Create": {func(by plugin.Principal) error {

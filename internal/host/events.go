@@ -43,7 +43,7 @@ var eventKinds = map[plugin.EntryKind]string{
 	plugin.EntryAgentDeleted: EventAgent, plugin.EntryAgentAssigned: EventAgent,
 
 	plugin.EntryPluginRegistered: EventPlugin, plugin.EntryPluginEnabled: EventPlugin, plugin.EntryPluginDisabled: EventPlugin,
-	plugin.EntryPluginDeleted: EventPlugin, plugin.EntryPluginApproved: EventPlugin, plugin.EntryPluginQuarantined: EventPlugin,
+	plugin.EntryPluginDeleted: EventPlugin, plugin.EntryPluginApproved: EventPlugin, plugin.EntryPluginMapped: EventPlugin, plugin.EntryPluginQuarantined: EventPlugin,
 }
 
 // EventTypes returns what events can be asked for: the nouns, and the type of each event.

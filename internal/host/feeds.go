@@ -110,27 +110,9 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if err != nil {
 		return Feed{}, err
 	}
-	input, decided, _, err := contract.Prepare(t, written)
+	input, overlay, err := f.prepared(ctx, t, &n, written, nil)
 	if err != nil {
 		return Feed{}, err
-	}
-	nothing := func(string) (plugin.File, bool, error) { return plugin.File{}, false, nil }
-	if _, _, err := handed.Resolve(input, nothing); err != nil { // a feed has no person beside it who hands files on
-		return Feed{}, err
-	}
-	if err := f.mayFill(ctx, &n, decided); err != nil {
-		return Feed{}, err
-	}
-	overlay, err := n.overlay(decided)
-	if err != nil {
-		return Feed{}, err
-	}
-	gaps, err := placeholder.Gaps(t.Operation, orEmpty(input))
-	if err != nil {
-		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", t.Name(), err)
-	}
-	if err := t.Input.Check(orEmpty(input)); err != nil && len(gaps) == 0 && !t.Operation.Advisory {
-		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", t.Name(), err)
 	}
 	call := &plugin.Call{Tenant: f.g.Tenant, Principal: f.by, Origin: plugin.OriginFeed, Operation: t.Name(), Input: orEmpty(input)}
 	if err := f.mayRunLater(ctx, t, call); err != nil {
@@ -147,6 +129,36 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 		AtOnce: t.Manifest.Contract.AtOnce && strings.HasPrefix(strings.TrimSpace(n.Spec), "every"), // as published hosts run the feeds of their plugins
 	}, f.noting(plugin.EntryFeedCreated))
 	return feedOf(s), err
+}
+
+// prepared splits what was written as the input of a feed into that and what the host alone
+// decides, and checks both. Where nothing is written for the host, before holds.
+func (f Feeds) prepared(ctx context.Context, t *plugin.Target, n *NewFeed, written, before json.RawMessage) (input, overlay json.RawMessage, err error) {
+	input, decided, _, err := contract.Prepare(t, written)
+	if err != nil {
+		return nil, nil, err
+	}
+	nothing := func(string) (plugin.File, bool, error) { return plugin.File{}, false, nil }
+	if _, _, err := handed.Resolve(input, nothing); err != nil { // a feed has no person beside it who hands files on
+		return nil, nil, err
+	}
+	if err := f.mayFill(ctx, n, decided); err != nil {
+		return nil, nil, err
+	}
+	if len(decided) == 0 {
+		decided = before
+	}
+	if overlay, err = n.overlay(decided); err != nil {
+		return nil, nil, err
+	}
+	gaps, err := placeholder.Gaps(t.Operation, orEmpty(input))
+	if err != nil {
+		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", t.Name(), err)
+	}
+	if err := t.Input.Check(orEmpty(input)); err != nil && len(gaps) == 0 && !t.Operation.Advisory {
+		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", t.Name(), err)
+	}
+	return input, overlay, nil
 }
 
 func orEmpty(input json.RawMessage) json.RawMessage {
@@ -310,18 +322,25 @@ func (f Feeds) ResetCursor(ctx context.Context, id string) (Feed, error) {
 		if err != nil || row == nil {
 			return err
 		}
-		if call, err := tx.Call(ctx, row.Tenant, row.LastCall); err != nil || call != nil && !call.State.Ended() {
-			if err == nil {
-				err = plugin.Errorf(plugin.CodeUnavailable, "feed %s is running and would go on from where it is; wait for call %s, or stop it with 'mortise calls cancel'", id, call.ID)
-			}
-			return err
-		}
-		if _, err := tx.DeleteKVs(cursorsOf(row.Tenant, s)); err != nil {
+		s.LastCall = row.LastCall
+		if err := f.resetCursor(ctx, tx, s); err != nil {
 			return err
 		}
 		return f.noting(plugin.EntryFeedReset)(tx, s)
 	})
 	return feedOf(s), err
+}
+
+// resetCursor deletes the cursors of a feed, unless a run of it is at work.
+func (f Feeds) resetCursor(ctx context.Context, tx Tx, s schedule.Schedule) error {
+	if call, err := tx.Call(ctx, f.g.Tenant, s.LastCall); err != nil || call != nil && !call.State.Ended() {
+		if err == nil {
+			err = plugin.Errorf(plugin.CodeUnavailable, "feed %s is running and would go on from where it is; wait for call %s, or stop it with 'mortise calls cancel'", s.ID, call.ID)
+		}
+		return err
+	}
+	_, err := tx.DeleteKVs(cursorsOf(f.g.Tenant, s))
+	return err
 }
 
 // cursorsOf is how the keys of a feed's cursors begin.

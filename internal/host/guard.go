@@ -49,6 +49,8 @@ type Guard struct {
 	// for anyone of it.
 	Divided bool
 
+	Subscribe []string // plugins that act for a principal once they have subscribed, * for all; likewise
+
 	OwnApproval bool // the owner may agree to what they asked for, at a terminal
 
 	SignInAge time.Duration // of what takes a recent sign-in; [SignInAge] if 0; likewise

@@ -55,6 +55,8 @@ type Parts struct {
 
 	ModelConfig func() config.Models // as it is now
 
+	Environments func() (config.Environments, string) // as they are now, and the version of Python that plugins run with
+
 	ModelTools bool                                                            // the router offers what asks for a model
 	Policies   func(from Reader) (*policy.Engine, error)                       // the engine of what a store would then have
 	Others     func(documents []PolicyDocument) (*policy.Engine, error)        // and of documents in the place of the configured files
@@ -172,7 +174,7 @@ func (a API) conversing() conversing {
 // Plugins returns the plugins.
 func (a API) Plugins() Plugins {
 	p := &a.host.parts
-	return Plugins{p.Guard, a.by, a.caller, p.Registry, p.ModelTools}
+	return Plugins{p.Guard, a.by, a.caller, p.Registry, p.ModelTools, p.Environments, p}
 }
 
 // Agents returns the agents.

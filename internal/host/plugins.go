@@ -10,6 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -21,6 +22,7 @@ type (
 	PluginApproved  = registry.Approved
 	PluginHalt      = registry.Halt
 	PluginState     = registry.State
+	MappingWord     = registry.MappingWord
 	RegisterOptions = registry.RegisterOptions
 	Registered      = registry.RegisterReport
 
@@ -44,6 +46,9 @@ type Plugins struct {
 	caller   *Caller // nil for the user of this process
 	registry *registry.Registry
 	models   bool // what asks for a model runs
+
+	environments func() (config.Environments, string) // what may be installed, and for which version of Python
+	parts        *Parts
 }
 
 // List returns the plugins of which they may list or execute something, or
@@ -202,20 +207,40 @@ func (p Plugins) Disable(ctx context.Context, ref string) ([]registry.Info, erro
 // approves one, and no program with the token of a service: that a person has looked is
 // what it is for.
 func (p Plugins) Approve(ctx context.Context, seen registry.Review) (registry.Info, error) {
-	if err := p.g.covered(ctx, p.caller, ScopeApprove, "approve", seen.Name, seen.Name+"/*"); err != nil {
-		return registry.Info{}, err
-	}
-	if p.by.Type == "agent" || p.caller != nil && p.by.Type == "service" {
-		u := use{kind: plugin.EntryPluginRefused, subject: seen.Name + "@" + seen.Version, action: "approve"}
-		return registry.Info{}, p.g.refuse(ctx, p.by, u, plugin.Errorf(plugin.CodeApprovalSelf, "%s is no person, and approves no plugin", principal.Name(p.by)), plugin.Decision{})
-	}
-	if err := p.MayChange(ctx, "approve", seen.Name+"@"+seen.Version); err != nil {
-		return registry.Info{}, err
-	}
-	if err := p.g.recent(ctx, p.caller, use{kind: plugin.EntryPluginRefused, subject: seen.Name + "@" + seen.Version, action: "approve"}); err != nil {
+	if err := p.asPerson(ctx, "approve", seen.Name+"@"+seen.Version); err != nil {
 		return registry.Info{}, err
 	}
 	return p.registry.Approve(p.named(ctx), seen)
+}
+
+// Map is [registry.Registry.Map] for those who may approve the plugin: what an operation does
+// decides what policy lets it do.
+func (p Plugins) Map(ctx context.Context, ref string, word *MappingWord) (registry.Info, error) {
+	name, _, _ := strings.Cut(ref, "/")
+	if _, version, found := strings.Cut(ref, "@"); found && !strings.Contains(name, "@") {
+		name += "@" + version
+	}
+	if err := p.asPerson(ctx, "map", name); err != nil {
+		return registry.Info{}, err
+	}
+	return p.registry.Map(p.named(ctx), ref, word)
+}
+
+// asPerson refuses who may not judge a plugin: those who may not configure it, tokens without
+// the scope, agents and programs.
+func (p Plugins) asPerson(ctx context.Context, what, ref string) error {
+	name, _ := refOf(ref)
+	if err := p.g.covered(ctx, p.caller, ScopeApprove, what, name, name+"/*"); err != nil {
+		return err
+	}
+	u := use{kind: plugin.EntryPluginRefused, subject: ref, action: what}
+	if p.by.Type == "agent" || p.caller != nil && p.by.Type == "service" {
+		return p.g.refuse(ctx, p.by, u, plugin.Errorf(plugin.CodeApprovalSelf, "%s is no person, and approves no plugin", principal.Name(p.by)), plugin.Decision{})
+	}
+	if err := p.MayChange(ctx, what, ref); err != nil {
+		return err
+	}
+	return p.g.recent(ctx, p.caller, u)
 }
 
 // Review is [registry.Registry.Review]; to ask the code too, or where they do not see

@@ -22,6 +22,7 @@ type (
 	conversationRow = store.ConversationRow
 	identityRow     = store.IdentityRow
 	kvKey           = store.KVKey
+	kvRow           = store.KVRow
 	memoryRow       = store.MemoryRow
 	messageRow      = store.MessageRow
 	pluginRow       = store.PluginRow

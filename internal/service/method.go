@@ -123,6 +123,8 @@ func permit(t *plugin.Target, call *plugin.Call, name string, asked task) error 
 	switch {
 	case asked.effect == "":
 		return plugin.Errorf(plugin.CodeEffectUndeclared, "%s: it would have an effect that has no name", name)
+	case op.Mapped != nil && !slices.Contains(op.Effects, asked.effect):
+		return plugin.Errorf(plugin.CodeEffectUndeclared, "%s: it has the effect %s, which %s does not have by an administrator's word (mortise plugins map)", name, asked.effect, t.Name())
 	case op.Kind != plugin.Operator:
 		return plugin.Errorf(plugin.CodeEffectUndeclared,
 			"%s: it has the effect %s, and %s is of kind %s; only an operator may cause effects: {kind: operator, effects: [%s]} under operations: %s: in the manifest",

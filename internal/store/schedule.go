@@ -23,15 +23,15 @@ type ScheduleRow struct {
 	OwnerID   string
 	Scopes    []string
 	Operation string // plugin/operation
+	CreatedAt time.Time
+
 	Spec      string
 	Zone      string // of the time zone database
 	Misfire   string
 	CatchUp   int64 // how many missed times are run, where Misfire says so
 	Overlap   string
 	Overlay   string // JSON: what the host alone decides about its runs
-	Asker     string // who is known to have made it, as the surface has authenticated them
-	CreatedAt time.Time
-
+	Asker     string // who is known to have made it what it is, as the surface has authenticated them
 	Input     string // JSON
 	State     ScheduleState
 	NextAt    time.Time // the next time that has no tick

@@ -28,6 +28,7 @@ const later: [pattern: string, load: () => Module][] = [
   ["/knowledge/:id", () => import("../pages/KnowledgeBase.svelte")],
   ["/feeds", () => import("../pages/Feeds.svelte")],
   ["/feeds/:id", () => import("../pages/Feed.svelte")],
+  ["/plugins/:plugin/feed", () => import("../pages/NewFeed.svelte")],
   ["/secrets", () => import("../pages/Secrets.svelte")],
   ["/policy", () => import("../pages/Policy.svelte")],
   ["/ledger", () => import("../pages/Ledger.svelte")],

@@ -209,6 +209,42 @@ func (e *Engine) Resume(ctx context.Context, tenant, id string, also Also) (Sche
 	})
 }
 
+// Change gives a schedule other times, another input or another overlay, as to does. Its next
+// time is computed from now where its times are others; its id stays, and with it the cursors
+// that plugins keep for it. to may be called again, where another change was faster.
+func (e *Engine) Change(ctx context.Context, tenant, id string, to func(s *Schedule) error, also Also) (Schedule, error) {
+	return e.change(ctx, tenant, id, func(tx ledger.Tx, row *Row) error {
+		s := viewOf(row)
+		if err := to(&s); err != nil {
+			return err
+		}
+		spec, err := s.check()
+		if err != nil {
+			return err
+		}
+		now, wake := e.now(), row.WakeAt
+		if spec.String() != row.Spec || spec.Zone() != row.Zone {
+			if row.NextAt = spec.Next(row.CreatedAt, now); row.NextAt.IsZero() {
+				return plugin.Errorf(plugin.CodeInvalidInput, "%s does not come any more", spec)
+			}
+			wake = row.NextAt
+			due, err := tx.Ticks(ctx, TickFilter{Tenant: tenant, ScheduleID: id, Outcome: TickDue, Limit: 1})
+			if err != nil {
+				return err
+			}
+			if len(due) > 0 { // what is due stays due
+				wake = now
+			}
+		}
+		row.Spec, row.Zone, row.Misfire, row.CatchUp, row.Overlap = spec.String(), spec.Zone(), string(s.Misfire), int64(s.CatchUp), string(s.Overlap)
+		row.Input, row.Overlay, row.Asker = string(s.Input), string(s.Overlay), s.Asker
+		if err := saved(tx, row, wake, now); err != nil {
+			return err
+		}
+		return also.do(tx, row)
+	})
+}
+
 // Delete forgets a schedule and its times. A run that was begun goes on.
 func (e *Engine) Delete(ctx context.Context, tenant, id string, also Also) (Schedule, error) {
 	return e.change(ctx, tenant, id, func(tx ledger.Tx, row *Row) error {

@@ -113,7 +113,7 @@ func (c *Records) Put(ctx context.Context, r registry.Record, kind plugin.EntryK
 		if err := c.put(tx, r); err != nil {
 			return err
 		}
-		return c.note(ctx, tx, kind, r.Name, r.Version, map[string]any{"digest": r.Digest, "state": r.State, "source": r.Source, "dev": r.Dev})
+		return c.note(ctx, tx, kind, r.Name, r.Version, withWords(r, map[string]any{"digest": r.Digest, "state": r.State, "source": r.Source, "dev": r.Dev}))
 	})
 }
 
@@ -194,9 +194,9 @@ func (c *Records) Approve(ctx context.Context, waited, now registry.Record, a re
 		if err := c.put(tx, now); err != nil {
 			return err
 		}
-		return c.note(ctx, tx, plugin.EntryPluginApproved, now.Name, now.Version, map[string]any{
+		return c.note(ctx, tx, plugin.EntryPluginApproved, now.Name, now.Version, withWords(now, map[string]any{
 			"approved_by": now.ApprovedBy, "before_digest": a.Before, "digest": a.After, "difference_hash": a.Difference,
-		})
+		}))
 	})
 }
 
@@ -233,6 +233,31 @@ func (c *Records) Version(ctx context.Context) (int64, error) {
 	}
 	c.read = read
 	return c.version, nil
+}
+
+// withWords adds to the body of an entry what an administrator has decided about the plugin:
+// what was installed for it alone, and what its operations do.
+func withWords(r registry.Record, body map[string]any) map[string]any {
+	var m struct {
+		Environment *plugin.Environment `json:"environment"`
+		Operations  []*plugin.Operation `json:"operations"`
+	}
+	if json.Unmarshal(r.Manifest, &m) != nil {
+		return body
+	}
+	if m.Environment != nil {
+		body["environment"] = m.Environment.Digest
+	}
+	mapped := map[string]*plugin.Mapping{}
+	for _, op := range m.Operations {
+		if op.Mapped != nil {
+			mapped[op.Name] = op.Mapped
+		}
+	}
+	if len(mapped) > 0 {
+		body["mapped"] = mapped
+	}
+	return body
 }
 
 func gone(r registry.Record) error {

@@ -98,7 +98,7 @@ func (r *Registry) asked(ctx context.Context, v *version) (*plugin.Manifest, err
 		return nil, err
 	}
 	if !v.record.approved() || v.record.Source == SourceBundled {
-		return r.merge(ctx, v.pkg, stored)
+		return r.merged(ctx, v, stored)
 	}
 	if err := r.CheckPackage(ctx, v.pkg); err != nil {
 		return nil, err
@@ -110,10 +110,12 @@ func (r *Registry) asked(ctx context.Context, v *version) (*plugin.Manifest, err
 	if !contract.NeedsDescribe(written) {
 		return stored, nil
 	}
+	written.Environment = stored.Environment
 	said, err := r.merge(ctx, v.pkg, written)
 	if err != nil {
 		return nil, err
 	}
+	remap(said, stored)
 	said.DisplayName = stored.DisplayName // given when it was registered
 	if written.Description != "" {
 		said.Description = stored.Description
@@ -189,7 +191,7 @@ func (r *Registry) review(ctx context.Context, v *version, ask bool) (Review, *p
 		return review, nil, err
 	}
 	if review.Open = !ask && contract.NeedsDescribe(m); ask {
-		if m, err = r.merge(ctx, v.pkg, m); err != nil {
+		if m, err = r.merged(ctx, v, m); err != nil {
 			return review, nil, err
 		}
 	}

@@ -32,6 +32,8 @@ type RegisterOptions struct {
 	// May is asked of each plugin before anything of it is kept or run, and of
 	// what its code then says it is; an error refuses it. Nil lets all in.
 	May func(*plugin.Manifest) error
+
+	furnished bool // the host put the package together, so that it may hold an environment
 }
 
 // A RegisterReport says what became of each plugin under a path.
@@ -256,6 +258,9 @@ func (r *Registry) install(ctx context.Context, packages *stagedSet, dir, named,
 	if err != nil {
 		return Registered{}, unreadable(err)
 	}
+	if m.Environment, err = environmentOf(staged.place(), o.furnished); err != nil {
+		return Registered{}, err
+	}
 	record, err := r.record(m, o)
 	if err != nil {
 		return Registered{}, err
@@ -274,6 +279,9 @@ func (r *Registry) install(ctx context.Context, packages *stagedSet, dir, named,
 		}
 		ix := r.index.Load()
 		beside, base := ix.beside(record.Name, record.Version), ix.baseline(record)
+		if err := record.remap(m, base, replaced); err != nil {
+			return err
+		}
 		// Of a tree, any tool may be what is different.
 		if base == nil && replaced != nil && !replaced.record.Dev && replaced.record.Digest != record.Digest && place == "" && !o.Force {
 			return plugin.Errorf(plugin.CodeInvalidInput, "%s is registered with other files: bump the version, or replace it with --force, or `plugins delete %s` first",

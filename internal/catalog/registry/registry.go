@@ -48,6 +48,7 @@ type Registry struct {
 	now       func() time.Time
 	packages  packageStore
 	held      func(ctx context.Context, digest string) (bool, error)
+	complete  func() bool
 
 	turn  chan struct{} // holds one token while a change is being made
 	index atomic.Pointer[index]
@@ -84,6 +85,9 @@ type Options struct {
 	Held func(ctx context.Context, digest string) (bool, error)
 	Turn chan struct{}
 
+	// Complete reports whether plugins run in a complete sandbox; they do not where it is nil.
+	Complete func() bool
+
 	// Builtin are plugins that the host carries out itself.
 	Builtin []*plugin.Manifest
 
@@ -103,7 +107,7 @@ func Open(ctx context.Context, o Options) (*Registry, error) {
 	}
 	r := &Registry{
 		catalog: o.Catalog, archive: o.Archive, describe: o.Describe, principal: o.Approver, now: o.Now, packages: packages,
-		held: o.Held, turn: o.Turn, seen: seen{turn: make(chan struct{}, 1)}, checks: map[string]*check{},
+		held: o.Held, complete: o.Complete, turn: o.Turn, seen: seen{turn: make(chan struct{}, 1)}, checks: map[string]*check{},
 	}
 	if r.now == nil {
 		r.now = time.Now

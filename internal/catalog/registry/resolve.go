@@ -125,6 +125,9 @@ func (r *Registry) resolve(ctx context.Context, ref string, sees Sees) (*plugin.
 	if err != nil {
 		return nil, err
 	}
+	if err := r.confined(target); err != nil {
+		return nil, err
+	}
 	known := answer{target, v.live}
 	if v.live != nil && v.live.done.Load() {
 		known.live = nil

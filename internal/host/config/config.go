@@ -190,7 +190,7 @@ func Default() Config {
 			Handshake: Duration(10 * time.Second), CancelGrace: Duration(2 * time.Second),
 		},
 		Sandbox: defaultSandbox(runtime.GOOS),
-		Plugins: Plugins{Memory: 1 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Scratch: 256 << 20},
+		Plugins: Plugins{Memory: 1 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Scratch: 256 << 20, Environments: defaultEnvironments(), Subscribe: []string{}},
 		Workers: 8, Drain: Duration(30 * time.Second), Server: Server{Rate: 50, Burst: 200},
 		Models:    defaultModels(),
 		Telemetry: Telemetry{Sample: 1},
@@ -238,6 +238,9 @@ func Load(path string) (Config, error) {
 	c.Models.complete(dir)
 	c.Auth.complete(dir)
 	c.Server.complete(dir)
+	if wheels := c.Plugins.Environments.Wheels; wheels != "" && !filepath.IsAbs(wheels) {
+		c.Plugins.Environments.Wheels = filepath.Join(dir, wheels)
+	}
 	if file := c.Egress.CAFile; file != "" && !filepath.IsAbs(file) {
 		c.Egress.CAFile = filepath.Join(dir, file)
 	}

@@ -20,6 +20,10 @@ type Plugins struct {
 	OpenFiles int      `yaml:"open_files" json:"open_files"`
 	FileSize  Bytes    `yaml:"file_size" json:"file_size"`
 	Scratch   Bytes    `yaml:"scratch" json:"scratch"` // what it may write, /tmp included
+
+	Subscribe []string `yaml:"subscribe" json:"subscribe"` // plugins that act for a principal once they have subscribed, * for all
+
+	Environments Environments `yaml:"environments" json:"environments"` // what may be installed for one plugin alone
 }
 
 func (p Plugins) check() []error {
@@ -34,10 +38,15 @@ func (p Plugins) check() []error {
 	least("open_files", int64(p.OpenFiles), 32, "32")
 	least("file_size", int64(p.FileSize), 4<<10, "4KiB")
 	least("scratch", int64(p.Scratch), 64<<10, "64KiB")
+	for _, name := range p.Subscribe {
+		if name == "" || len(name) > 128 {
+			errs = append(errs, fmt.Errorf("plugins.subscribe: %.40q is no name of a plugin", name))
+		}
+	}
 	if cpu := time.Duration(p.CPU); cpu != 0 && cpu < time.Second {
 		errs = append(errs, fmt.Errorf("plugins.cpu is %s; it is a second or more, or 0s for no bound", cpu))
 	}
-	return errs
+	return append(errs, p.Environments.check()...)
 }
 
 // Bytes is a number of bytes, written as such or with a unit: 512MiB, 1GiB.

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +11,7 @@ import (
 
 func TestBoundsOfPluginsAreRead(t *testing.T) {
 	t.Parallel()
-	c, err := config.Parse([]byte("sandbox: required\nplugins: {memory: 512MiB, cpu: 90s, scratch: 65536}\n"))
+	c, err := config.Parse([]byte("sandbox: required\nplugins: {memory: 512MiB, cpu: 90s, scratch: 65536, environments: {allow: true, index: \"https://pypi.org/simple/\", hosts: [files.pythonhosted.org]}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +23,7 @@ func TestBoundsOfPluginsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := config.Parse(text); err != nil || again.Plugins != p {
+	if again, err := config.Parse(text); err != nil || !reflect.DeepEqual(again.Plugins, p) {
 		t.Errorf("printed and read again: %+v, %v", again.Plugins, err)
 	}
 	for text, want := range map[string]string{
@@ -36,6 +37,13 @@ func TestBoundsOfPluginsAreRead(t *testing.T) {
 		"plugins: {open_files: 1}":            "plugins.open_files",
 		"plugins: {file_size: 1, scratch: 1}": "plugins.scratch",
 		"plugins: {colour: red}":              "colour",
+
+		"plugins: {environments: {index: \"http://pypi.example/simple/\"}}":                "neither https nor on this machine",
+		"plugins: {environments: {index: \"https://a:b@pypi.example/\"}}":                  "no plain address",
+		"plugins: {environments: {index: \"https://pypi.example/\", wheels: /srv/wheels}}": "only one of them",
+		"plugins: {environments: {hosts: [.example.org]}}":                                 "not the name of one host",
+		"plugins: {environments: {timeout: 1ms}}":                                          "timeout is between",
+		"plugins: {environments: {size: 1GiB}}":                                            "size is between",
 	} {
 		if _, err := config.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)

@@ -100,7 +100,7 @@ func (i *Interpreters) Command(ctx context.Context, pkg plugin.Package, m *plugi
 	case m.Contract.Shim != "":
 		argv, err = i.shim(ctx, pkg, m)
 	case filepath.Ext(r.Entry) == ".py":
-		argv, err = i.script(ctx, pkg, r.Entry)
+		argv, err = i.script(ctx, pkg, m)
 	case slices.Contains(nodeExtensions, filepath.Ext(r.Entry)):
 		argv, err = i.bundled(ctx, pkg, r.Entry)
 	default:
@@ -168,16 +168,16 @@ func (i *Interpreters) real(ctx context.Context, name, path, pkg string) string 
 }
 
 // script runs a Python file.
-func (i *Interpreters) script(ctx context.Context, pkg plugin.Package, entry string) ([]string, error) {
-	file, err := inside(pkg.Dir, entry)
+func (i *Interpreters) script(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
+	file, err := inside(pkg.Dir, m.Runner.Entry)
 	if err != nil {
 		return nil, err
 	}
-	return i.boot(ctx, pkg, "mortise", file)
+	return i.boot(ctx, pkg, m, "mortise", file)
 }
 
 // boot runs _boot.py of one part of the SDK for Python, with arguments.
-func (i *Interpreters) boot(ctx context.Context, pkg plugin.Package, part string, arguments ...string) ([]string, error) {
+func (i *Interpreters) boot(ctx context.Context, pkg plugin.Package, m *plugin.Manifest, part string, arguments ...string) ([]string, error) {
 	found, err := i.python.find(ctx, pkg.Dir)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,11 @@ func (i *Interpreters) boot(ctx context.Context, pkg plugin.Package, part string
 		i.warm(ctx, found.Real, sdk, part)
 		pycache = i.bytecode()
 	}
-	argv := append(isolated(found, pycache), "-S", filepath.Join(sdk, part, "_boot.py"))
+	argv := isolated(found, pycache)
+	if m.Environment != nil {
+		argv = append(argv, "-X", "environment="+filepath.Join(pkg.Dir, "_environment"))
+	}
+	argv = append(argv, "-S", filepath.Join(sdk, part, "_boot.py"))
 	return append(argv, arguments...), nil
 }
 

@@ -15,13 +15,13 @@ func (i *Interpreters) shim(ctx context.Context, pkg plugin.Package, m *plugin.M
 		return nil, err
 	}
 	if !m.Contract.ShimManifest {
-		return i.boot(ctx, pkg, m.Contract.Shim, pkg.Dir)
+		return i.boot(ctx, pkg, m, m.Contract.Shim, pkg.Dir)
 	}
 	about, err := aboutManifest(m)
 	if err != nil {
 		return nil, err
 	}
-	return i.boot(ctx, pkg, m.Contract.Shim, pkg.Dir, about)
+	return i.boot(ctx, pkg, m, m.Contract.Shim, pkg.Dir, about)
 }
 
 // aboutManifest is a manifest as a shim reads it.

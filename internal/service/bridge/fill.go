@@ -23,6 +23,9 @@ type Filler struct {
 	Accounts *account.Accounts
 	Env      map[string]map[string]string // of plugins, by name
 
+	// Subscribed refuses a call of a plugin that may not act for its principal.
+	Subscribed func(ctx context.Context, t *plugin.Target, call *plugin.Call) error
+
 	// Identity tells who a call is of.
 	Identity func(ctx context.Context, call *plugin.Call, field string) (value string, found bool, err error)
 }
@@ -30,6 +33,11 @@ type Filler struct {
 // Fill refuses a call whose secrets or accounts are not there, and returns the
 // input that its plugin gets, with the labels of what it fills in.
 func (f Filler) Fill(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error) {
+	if f.Subscribed != nil {
+		if err := f.Subscribed(ctx, t, call); err != nil {
+			return nil, nil, err
+		}
+	}
 	gaps, err := placeholder.Gaps(t.Operation, call.Input)
 	if err != nil {
 		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", t.Name(), err)

@@ -13,7 +13,8 @@ const scheduleColumns = `tenant, id, owner_type, owner_id, scopes, operation, sp
 
 const insertSchedule = `INSERT INTO schedules (` + scheduleColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-const updateSchedule = `UPDATE schedules SET input = ?, state = ?, next_at = ?, wake_at = ?, last_call = ?, revision = revision + 1, updated_at = ?
+const updateSchedule = `UPDATE schedules SET input = ?, state = ?, next_at = ?, wake_at = ?, last_call = ?, revision = revision + 1, updated_at = ?,
+	spec = ?, zone = ?, misfire = ?, catch_up = ?, overlap = ?, overlay = ?, asker = ?
 	WHERE tenant = ? AND id = ? AND revision = ?`
 
 const tickColumns = `tenant, schedule_id, tick_at, since, outcome, call_id, code, updated_at`
@@ -71,7 +72,8 @@ func (t *tx) InsertSchedule(r store.ScheduleRow) error {
 
 // UpdateSchedule implements [store.Tx].
 func (t *tx) UpdateSchedule(r store.ScheduleRow) (bool, error) {
-	return t.Exec(updateSchedule, r.Input, string(r.State), micros(r.NextAt), micros(r.WakeAt), r.LastCall, micros(r.UpdatedAt), r.Tenant, r.ID, r.Revision)
+	return t.Exec(updateSchedule, r.Input, string(r.State), micros(r.NextAt), micros(r.WakeAt), r.LastCall, micros(r.UpdatedAt),
+		r.Spec, r.Zone, r.Misfire, r.CatchUp, r.Overlap, r.Overlay, r.Asker, r.Tenant, r.ID, r.Revision)
 }
 
 // DeleteSchedule implements [store.Tx].

@@ -68,6 +68,7 @@ func scheduleRoundTrip(t *testing.T, b *bundle) {
 	next := first
 	next.Input, next.State, next.NextAt, next.WakeAt, next.LastCall = `{}`, store.SchedulePaused, epoch.Add(2*time.Hour), time.Time{}, "call"
 	next.UpdatedAt = epoch.Add(time.Second)
+	next.Spec, next.Zone, next.Misfire, next.CatchUp, next.Overlap, next.Overlay, next.Asker = "every 2h", "Europe/Berlin", "catch_up", 3, "queue", `{"kb":{}}`, "asker"
 	next.Operation, next.OwnerID = "other/op", "eve" // these do not change
 	for i, won := range []bool{true, false} {
 		write(t, b, func(tx store.Tx) error {

@@ -25,7 +25,7 @@ func (c *command) feeds() *cobra.Command {
 
 A feed runs in the name of who made it, with those of their rights that they still
 have. 'mortise serve' makes the runs; each is a call like any other.`,
-	}, c.feedsCreate(), c.feedsList(), c.feedsShow(), c.feedsRun(),
+	}, c.feedsCreate(), c.feedsList(), c.feedsShow(), c.feedsRun(), c.feedsEdit(),
 		c.feedsChange("pause", "Let a feed make no more runs", "is paused", client.Feeds.Pause),
 		c.feedsChange("resume", "Let a feed go on with the times that come from now on", "goes on", client.Feeds.Resume),
 		c.feedsChange("delete", "Forget a feed, its times and its cursors; a run that was begun goes on", "is deleted", client.Feeds.Delete),
@@ -80,12 +80,61 @@ at the first moment after, one that it shows twice comes once.`,
 		flags:    f.add,
 		check:    func(args []string) (err error) { n, err = f.feed(args[0]); return err },
 	}, func(ctx context.Context, q *ask) (done, error) {
-		n.Input = func(t *plugin.Target) (json.RawMessage, error) { return feedInput(t, f) }
+		n.Input = func(t *plugin.Target) (json.RawMessage, error) { return feedInput(t, f, nil) }
 		feed, err := q.Feeds().Create(ctx, n)
 		if err != nil {
 			return done{}, err
 		}
 		return done{feed, feed.ID, []string{view.FeedTimes(feed)}}, nil
+	})
+}
+
+func (c *command) feedsEdit() *cobra.Command {
+	var f feedFlags
+	var n host.NewFeed
+	var cursor string
+	return c.change(spec{
+		anywhere: true,
+		use:      "change ID",
+		short:    "Give a feed you made other times or another input",
+		long: `Give a feed that you made other times or another input. What is not said stays as it is,
+and so do its runs and how far it has come, unless --cursor reset has it start over once. It
+has a cursor for each knowledge base: one that it was not about before has none yet.`,
+		example: `  mortise feeds change 3f21aa --every 15m
+  mortise feeds change 3f21aa --param label=work --cursor reset`,
+		complete: c.offering(client.Offers.Feeds),
+		flags: func(cmd *cobra.Command) {
+			f.add(cmd)
+			cmd.Flags().StringVar(&cursor, "cursor", "keep", "how far it has come: keep, or reset once")
+		},
+		check: func([]string) (err error) {
+			if cursor != "keep" && cursor != "reset" {
+				return usage{errors.New("--cursor is keep or reset")}
+			}
+			if n, err = f.feed(""); err == nil && n.Op != "" {
+				err = usage{errors.New("--param op: a feed keeps its operation; make another feed")}
+			}
+			return err
+		},
+	}, func(ctx context.Context, q *ask) (done, error) {
+		id, err := q.Feeds().Find(ctx, q.args[0])
+		if err != nil {
+			return done{}, err
+		}
+		to := host.FeedChange{Spec: n.Spec, Zone: n.Zone, Misfire: n.Misfire, CatchUp: n.CatchUp, Overlap: n.Overlap, OCR: n.OCR, Knowledge: n.Knowledge, Cursor: host.CursorChoice(cursor)}
+		if len(f.params)+len(f.knowledge) > 0 {
+			to.Input = func(t *plugin.Target, before json.RawMessage) (json.RawMessage, error) {
+				return feedInput(t, f, before)
+			}
+		}
+		feed, err := q.Feeds().Change(ctx, id, to)
+		if err != nil {
+			return done{}, err
+		}
+		if feed.Next == nil { // it is paused
+			return done{value: feed, said: "feed " + feed.ID + " is changed"}, nil
+		}
+		return done{feed, "feed " + feed.ID + " is changed, and its cursor " + map[string]string{"reset": "reset", "keep": "kept"}[cursor], []string{view.FeedTimes(feed)}}, nil
 	})
 }
 
@@ -110,12 +159,21 @@ func (f *feedFlags) feed(ref string) (host.NewFeed, error) {
 	return n, nil
 }
 
-// feedInput puts the input of a feed together.
-func feedInput(t *plugin.Target, f feedFlags) (json.RawMessage, error) {
-	var whole json.RawMessage
+// feedInput puts the input of a feed together, from the one that it has.
+func feedInput(t *plugin.Target, f feedFlags, whole json.RawMessage) (json.RawMessage, error) {
 	if len(f.knowledge) > 0 && input.Property(t.Operation.Input, "kb_id") != nil {
-		var err error
-		if whole, err = json2.Marshal(map[string]string{"kb_id": f.knowledge[0]}); err != nil {
+		members := map[string]json.RawMessage{}
+		if len(whole) > 0 {
+			if err := json2.Unmarshal(whole, &members); err != nil {
+				return nil, err
+			}
+		}
+		id, err := json2.Marshal(f.knowledge[0])
+		if err != nil {
+			return nil, err
+		}
+		members["kb_id"] = id
+		if whole, err = json2.Marshal(members, json2.Deterministic(true)); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -15,7 +16,9 @@ import (
 func (c *command) plugins() *cobra.Command {
 	cmd := group(spec{use: "plugins", short: "Register, list and switch plugins"},
 		c.pluginsList(), c.pluginsShow(), c.pluginsActions(), c.pluginsRegister(), c.pluginsEnable(), c.pluginsDisable(),
-		c.pluginsDiff(), c.pluginsApprove(), c.pluginsRollback(), c.pluginsDelete())
+		c.pluginsDiff(), c.pluginsApprove(), c.pluginsEnvironment(), c.pluginsMap(),
+		c.pluginsSubscribe("subscribe", "Let a plugin act for you, with your accounts and secrets", "acts for you", client.Plugins.Subscribe),
+		c.pluginsSubscribe("unsubscribe", "Keep a plugin from acting for you, in the calls of others too", "does not act for you any more", client.Plugins.Unsubscribe), c.pluginsRollback(), c.pluginsDelete())
 	cmd.Aliases = []string{"plugin"}
 	return cmd
 }
@@ -56,10 +59,21 @@ func (c *command) pluginsList() *cobra.Command {
 
 func (c *command) pluginsShow() *cobra.Command {
 	return show(c, spec{anywhere: true, use: "show NAME[@VERSIONS]", short: "Show one plugin: its operations, schemas, effects and package", example: "  mortise plugins show hello", complete: c.completePlugins},
-		func(ctx context.Context, q *ask) (host.PluginShown, error) {
-			shown, err := q.Plugins().Show(ctx, q.args[0])
-			return shown, view.WithNext(err)
+		func(ctx context.Context, q *ask) (s view.PluginShown, err error) {
+			if s.PluginShown, err = q.Plugins().Show(ctx, q.args[0]); err == nil {
+				s.Needs, err = q.Plugins().Needs(ctx, s.Name+"@"+s.Version)
+			}
+			return s, view.WithNext(err)
 		}, view.Plugin)
+}
+
+// pluginsSubscribe is a command that says whether a plugin acts for who gives it.
+func (c *command) pluginsSubscribe(verb, short, what string, do func(client.Plugins, context.Context, string) (host.PluginNeeds, error)) *cobra.Command {
+	return c.change(spec{anywhere: true, use: verb + " NAME", short: short, example: "  mortise plugins " + verb + " gmail_digest", complete: c.completePlugins},
+		func(ctx context.Context, q *ask) (done, error) {
+			needs, err := do(q.Plugins(), ctx, q.args[0])
+			return done{value: needs, said: q.args[0] + " " + what}, view.WithNext(err)
+		})
 }
 
 func (c *command) pluginsActions() *cobra.Command {

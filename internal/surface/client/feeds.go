@@ -40,6 +40,32 @@ func (f feeds) Create(ctx context.Context, n host.NewFeed) (host.Feed, error) {
 	return f.changed(ctx, http.MethodPost, spec, "feeds")
 }
 
+// Change implements [Feeds]. The input is put together here, from the one that the feed has.
+func (f feeds) Change(ctx context.Context, id string, c host.FeedChange) (host.Feed, error) {
+	p := rest.FeedPatch{
+		Times: rest.Times{Spec: c.Spec, Zone: c.Zone}, Misfire: string(c.Misfire), CatchUp: c.CatchUp, Overlap: string(c.Overlap), OCR: c.OCR, Knowledge: c.Knowledge, Cursor: string(c.Cursor),
+	}
+	if c.Input != nil {
+		feed, _, _, err := f.Show(ctx, id)
+		if err != nil {
+			return feed, err
+		}
+		name, operation, _ := strings.Cut(feed.Operation, "/")
+		shown, err := f.Plugins().Show(ctx, name)
+		if err != nil {
+			return feed, err
+		}
+		op := shown.Manifest.Operation(operation)
+		if op == nil {
+			return feed, plugin.Errorf(plugin.CodeNotFound, "%s has no operation %s", name, operation)
+		}
+		if p.Input, err = c.Input(&plugin.Target{Manifest: shown.Manifest, Operation: op}, feed.Input); err != nil {
+			return feed, err
+		}
+	}
+	return f.changed(ctx, http.MethodPatch, p, "feeds", id)
+}
+
 func (f feeds) changed(ctx context.Context, method string, body any, path ...string) (host.Feed, error) {
 	var got host.Feed
 	err := f.change(ctx, method, body, &got, "", path...)

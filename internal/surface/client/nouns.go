@@ -89,6 +89,7 @@ type Calls interface {
 
 // Feeds are [host.Feeds].
 type Feeds interface {
+	Change(ctx context.Context, id string, c host.FeedChange) (host.Feed, error)
 	Create(ctx context.Context, n host.NewFeed) (host.Feed, error)
 	Find(ctx context.Context, given string) (string, error)
 	List(ctx context.Context) ([]host.Feed, error)
@@ -161,14 +162,20 @@ type Plugins interface {
 	Delete(ctx context.Context, ref string) (host.PluginInfo, error)
 	Disable(ctx context.Context, ref string) ([]host.PluginInfo, error)
 	Enable(ctx context.Context, ref string) (host.PluginInfo, error)
+	Environment(ctx context.Context, ref, from string) (host.RegisteredPlugin, error)
 	Link(ctx context.Context, path string) (string, error)
 	List(ctx context.Context, kinds ...plugin.Kind) ([]host.PluginInfo, error)
+	Needs(ctx context.Context, name string) (host.PluginNeeds, error)
 	Operation(ctx context.Context, ref string, input json.RawMessage) (string, *plugin.Target)
+	Map(ctx context.Context, ref string, word *host.MappingWord) (host.PluginInfo, error)
 	Register(ctx context.Context, path string, o host.RegisterOptions) (host.Registered, error)
+	RemoveEnvironment(ctx context.Context, ref string) (host.RegisteredPlugin, error)
 	Review(ctx context.Context, ref string, ask bool) (host.PluginReview, error)
 	Rollback(ctx context.Context, ref string) (left, back host.PluginInfo, err error)
 	Route(ctx context.Context, q host.RouteQuery) (host.Route, error)
 	Show(ctx context.Context, ref string) (host.PluginShown, error)
+	Subscribe(ctx context.Context, name string) (host.PluginNeeds, error)
+	Unsubscribe(ctx context.Context, name string) (host.PluginNeeds, error)
 }
 
 // Policies are [host.Policies].

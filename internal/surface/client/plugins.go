@@ -110,6 +110,54 @@ func (p plugins) Delete(ctx context.Context, ref string) (host.PluginInfo, error
 	return one(p.changed(ctx, http.MethodDelete, nil, "plugins", ref))
 }
 
+// Needs implements [Plugins].
+func (p plugins) Needs(ctx context.Context, name string) (n host.PluginNeeds, err error) {
+	return n, p.get(ctx, &n, nil, "plugins", name, "needs")
+}
+
+// Subscribe implements [Plugins].
+func (p plugins) Subscribe(ctx context.Context, name string) (n host.PluginNeeds, err error) {
+	return n, p.post(ctx, nil, &n, "plugins", name+":subscribe")
+}
+
+// Unsubscribe implements [Plugins].
+func (p plugins) Unsubscribe(ctx context.Context, name string) (n host.PluginNeeds, err error) {
+	return n, p.post(ctx, nil, &n, "plugins", name+":unsubscribe")
+}
+
+// Map implements [Plugins].
+func (p plugins) Map(ctx context.Context, ref string, word *host.MappingWord) (host.PluginInfo, error) {
+	name, operation, _ := strings.Cut(ref, "/")
+	operation, version, found := strings.Cut(operation, "@")
+	if found {
+		name += "@" + version
+	}
+	spec := rest.MappingSpec{Operation: operation, Declared: word == nil}
+	if word != nil {
+		spec.Effects, spec.Tool, spec.Brokered, spec.Approval = word.Effects, word.Tool, word.Brokered, word.Approval
+	}
+	return one(p.changed(ctx, http.MethodPost, spec, "plugins", name+":map"))
+}
+
+// Environment implements [Plugins]. A directory is one of the machine that the host runs on.
+func (p plugins) Environment(ctx context.Context, ref, from string) (host.RegisteredPlugin, error) {
+	if from != "" && p.who.Manner != OverSocket {
+		return host.RegisteredPlugin{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a directory of this machine, and is read where the host runs: run this there", from)
+	}
+	return p.furnish(ctx, ref, rest.EnvironmentSpec{From: from})
+}
+
+// RemoveEnvironment implements [Plugins].
+func (p plugins) RemoveEnvironment(ctx context.Context, ref string) (host.RegisteredPlugin, error) {
+	return p.furnish(ctx, ref, rest.EnvironmentSpec{Remove: true})
+}
+
+func (p plugins) furnish(ctx context.Context, ref string, spec rest.EnvironmentSpec) (host.RegisteredPlugin, error) {
+	var got rest.PluginRegistered
+	err := p.post(ctx, spec, &got, "plugins", ref+":environment")
+	return host.RegisteredPlugin{Info: infoOf(got.Plugin), Unchanged: got.Unchanged}, err
+}
+
 // Rollback implements [Plugins].
 func (p plugins) Rollback(ctx context.Context, ref string) (left, back host.PluginInfo, err error) {
 	var got rest.PluginRolledBack

@@ -68,6 +68,18 @@ type FeedSpec struct {
 	Knowledge []string `json:"knowledge_bases,omitzero" maxItems:"64" nullable:"false" doc:"The knowledge bases that it is about."`
 }
 
+// A FeedPatch is what a feed is to be. What is left out stays as it is.
+type FeedPatch struct {
+	Input json.RawMessage `json:"input,omitzero" doc:"In place of the one that it has; with __host, in place of what the host decides too."`
+	Times
+	Misfire   string   `json:"misfire,omitzero" enum:"skip,once,catch_up"`
+	CatchUp   int      `json:"catch_up,omitzero" minimum:"1" maximum:"100" doc:"How many of the last missed times are run with the misfire catch_up."`
+	Overlap   string   `json:"overlap,omitzero" enum:"skip,queue"`
+	OCR       string   `json:"ocr,omitzero" enum:"always,auto,fallback,never" doc:"When text is read from images."`
+	Knowledge []string `json:"knowledge_bases,omitzero" maxItems:"64" nullable:"false" doc:"The knowledge bases that it is about."`
+	Cursor    string   `json:"cursor,omitzero" enum:"keep,reset" doc:"What becomes of its cursors: they are kept, as where this is left out, or reset once."`
+}
+
 // Times are when a feed runs.
 type Times struct {
 	Spec string `json:"spec,omitzero" maxLength:"256" doc:"every 15m, or cron and five fields; every 1h where it is left out."`
@@ -96,6 +108,7 @@ func (r *registry) feeds() {
 	add(r, route{method: "POST", path: "feeds", id: "create-feed", scope: host.ScopeRun, about: "Have an operation run at set times, in the name of the caller"}, r.createFeed)
 	add(r, route{method: "GET", path: "feeds/{id}", id: "get-feed", scope: host.ScopeRead, about: "A feed"}, r.getFeed)
 	add(r, route{method: "GET", path: "feeds/{id}/runs", id: "get-feed-runs", scope: host.ScopeRead, about: "The next times of a feed, and the last ones"}, r.getRuns)
+	add(r, route{method: "PATCH", path: "feeds/{id}", id: "change-feed", scope: host.ScopeRun, about: "Give a feed other times or another input; its owner alone may"}, r.patchFeed)
 	add(r, route{method: "DELETE", path: "feeds/{id}", id: "delete-feed", scope: host.ScopeConfigure, about: "Delete a feed, its times and its cursors; a run that was begun goes on"}, r.changeFeed(host.Feeds.Delete))
 	add(r, route{method: "POST", path: "feeds/{id}:pause", id: "pause-feed", scope: host.ScopeConfigure, about: "Let a feed make no more runs"}, r.changeFeed(host.Feeds.Pause))
 	add(r, route{method: "POST", path: "feeds/{id}:resume", id: "resume-feed", scope: host.ScopeConfigure, about: "Let a feed go on with the times that come from now on"}, r.changeFeed(host.Feeds.Resume))
@@ -177,6 +190,27 @@ func (r *registry) changeFeed(do func(host.Feeds, context.Context, string) (host
 		}
 		return tagged(q, f)
 	}
+}
+
+func (r *registry) patchFeed(ctx context.Context, q *request, in *struct {
+	FeedChanged
+	Body FeedPatch
+}) (*Tagged[Feed], error) {
+	p := in.Body
+	c := host.FeedChange{
+		Spec: p.Spec, Zone: p.Zone, Misfire: host.Misfire(p.Misfire), CatchUp: p.CatchUp, Overlap: host.Overlap(p.Overlap), OCR: p.OCR, Knowledge: p.Knowledge, Cursor: host.CursorChoice(p.Cursor),
+	}
+	if len(p.Input) > 0 {
+		c.Input = func(*plugin.Target, json.RawMessage) (json.RawMessage, error) { return p.Input, nil }
+	}
+	f, err := change(ctx, q, host.Thing{Noun: host.AFeed, ID: in.ID}, q.feed(in.ID), func(ctx context.Context) (Feed, error) {
+		f, err := q.api.Feeds().Change(ctx, in.ID, c)
+		return feedOf(f), unlessMissing(err, "feed", in.ID)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return tagged(q, f)
 }
 
 func (r *registry) runFeed(ctx context.Context, q *request, in *FeedNamed) (*Answered, error) {

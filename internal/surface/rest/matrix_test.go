@@ -34,6 +34,11 @@ var rows = map[string]row{
 	"GET /api/v1/plugins/{name}":                           {path: "/api/v1/plugins/desk", owner: 200, other: 200},
 	"POST /api/v1/plugins/{name}:enable":                   {path: "/api/v1/plugins/desk:enable", by: "mrt_root", owner: 200, other: 403},
 	"POST /api/v1/plugins/{name}:disable":                  {path: "/api/v1/plugins/planner:disable", by: "mrt_root", owner: 200, other: 403},
+	"GET /api/v1/plugins/{name}/needs":                     {path: "/api/v1/plugins/desk/needs", owner: 200, other: 200},
+	"POST /api/v1/plugins/{name}:subscribe":                {path: "/api/v1/plugins/desk:subscribe", owner: 422, other: 422},
+	"POST /api/v1/plugins/{name}:unsubscribe":              {path: "/api/v1/plugins/desk:unsubscribe", owner: 422, other: 422},
+	"POST /api/v1/plugins/{name}:map":                      {path: "/api/v1/plugins/{mapped}:map", body: `{"operation":"go","effects":["db_write"]}`, by: "mrt_root", owner: 200, other: 404, absent: "{mapped}"},
+	"POST /api/v1/plugins/{name}:environment":              {path: "/api/v1/plugins/desk:environment", body: `{}`, by: "mrt_root", owner: 403, other: 403},
 	"POST /api/v1/plugins/{name}/execute":                  {path: "/api/v1/plugins/solo/execute", body: `{"parameters":{"text":"x"}}`, owner: 200, other: 200},
 	"POST /api/v1/calls":                                   {body: `{"operation":"desk/upper","input":{"text":"x"}}`, owner: 200, other: 200},
 	"GET /api/v1/me":                                       {owner: 200, other: 200},
@@ -121,6 +126,7 @@ var rows = map[string]row{
 	"POST /api/v1/feeds":             {body: `{"operation":"desk/upper","input":{"text":"a"},"spec":"every 24h"}`, owner: 200, other: 200},
 	"GET /api/v1/feeds/{id}":         {path: "/api/v1/feeds/{feed}", owner: 200, other: 404, absent: "{feed}"},
 	"GET /api/v1/feeds/{id}/runs":    {path: "/api/v1/feeds/{feed}/runs", owner: 200, other: 404, absent: "{feed}"},
+	"PATCH /api/v1/feeds/{id}":       {path: "/api/v1/feeds/{feed}", body: `{"spec":"every 12h"}`, owner: 200, other: 404, absent: "{feed}"},
 	"DELETE /api/v1/feeds/{id}":      {path: "/api/v1/feeds/{unfed}", owner: 200, other: 404, absent: "{unfed}"},
 	"POST /api/v1/feeds/{id}:pause":  {path: "/api/v1/feeds/{feed}:pause", owner: 200, other: 404, absent: "{feed}"},
 	"POST /api/v1/feeds/{id}:reset":  {path: "/api/v1/feeds/{feed}:reset", owner: 200, other: 404, absent: "{feed}"},
@@ -135,7 +141,7 @@ var absents = map[string]string{
 	"{session}": "sess_0123456789ab", "{agreed}": "0192aaaa-0000-7000-8000-000000000004", "{denied}": "0192aaaa-0000-7000-8000-000000000005", "{token}": "0123456789",
 	"{unkept}": "sess_0123456789ac", "{conversation}": "sess_0123456789ad", "{ended}": "sess_0123456789ae", "{agent}": "stranger", "{dismissed}": "leaver",
 	"{feed}": "0192aaaa-0000-7000-8000-000000000006", "{unfed}": "0192aaaa-0000-7000-8000-000000000007",
-	"{waiting}": "nothing", "{reviewed}": "nowhere", "{spare}": "no-such", "{stepped}": "none", "{browser}": "9876543210", "{tenant}": "vacant",
+	"{waiting}": "nothing", "{reviewed}": "nowhere", "{spare}": "no-such", "{stepped}": "none", "{mapped}": "unmapped", "{browser}": "9876543210", "{tenant}": "vacant",
 }
 
 // A document is what the test reads of the OpenAPI document.

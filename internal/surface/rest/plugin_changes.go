@@ -55,6 +55,44 @@ type PluginRolledBack struct {
 	Back Plugin `json:"back"`
 }
 
+// PluginNeeds are what a plugin needs of the caller and of the host. No value of a secret is
+// among them.
+type PluginNeeds struct {
+	Ready         bool          `json:"ready" doc:"Nothing is missing that is not optional."`
+	Subscribed    bool          `json:"subscribed" doc:"It may act for the caller."`
+	Subscription  string        `json:"subscription" enum:"none,optional,required" doc:"Whether there is anything to subscribe to, and whether it acts without."`
+	Secrets       []SecretNeed  `json:"secrets" nullable:"false"`
+	Accounts      []AccountNeed `json:"accounts" nullable:"false"`
+	Permissions   []string      `json:"permissions" nullable:"false" doc:"Scopes that the caller lacks."`
+	Configuration []string      `json:"configuration" nullable:"false" doc:"What an administrator has yet to do, in words."`
+}
+
+// An AccountNeed is an account that an operation acts with.
+type AccountNeed struct {
+	Operation string   `json:"operation,omitzero" doc:"None for the plugin as a whole."`
+	Provider  string   `json:"provider"`
+	Mode      string   `json:"mode,omitzero"`
+	Scopes    []string `json:"scopes" nullable:"false"`
+	Optional  bool     `json:"optional"`
+	Problem   string   `json:"problem,omitzero" doc:"Why a call would be refused for it."`
+}
+
+// A MappingSpec is an administrator's word on what an operation does.
+type MappingSpec struct {
+	Operation string   `json:"operation" minLength:"1" maxLength:"128" doc:"Of the plugin."`
+	Declared  bool     `json:"declared,omitzero" doc:"Take the word back: what is declared holds."`
+	Effects   []string `json:"effects,omitzero" maxItems:"64" nullable:"false" doc:"All that it may have."`
+	Tool      bool     `json:"tool,omitzero" doc:"It computes, and has no effects."`
+	Brokered  bool     `json:"brokered,omitzero" doc:"All its effects go through host services."`
+	Approval  bool     `json:"approval,omitzero" doc:"A person agrees to each call."`
+}
+
+// An EnvironmentSpec is what is to become of the environment of a plugin.
+type EnvironmentSpec struct {
+	From   string `json:"from,omitzero" maxLength:"4096" doc:"A directory of wheels on the host's machine, absolute, in place of what is configured; on the owner's socket alone."`
+	Remove bool   `json:"remove,omitzero" doc:"Take away what is installed."`
+}
+
 // A PluginAction is a write of a plugin of Shu, as that contract lists it.
 type PluginAction struct {
 	Name             string          `json:"name"`
@@ -75,6 +113,11 @@ func (r *registry) pluginChanges() {
 	add(r, route{method: "POST", path: "plugins/{name}:review", id: "review-plugin", scope: host.ScopeConfigure, about: "The same, and its code is asked for what its manifest leaves open"}, r.reviewPlugin)
 	add(r, route{method: "POST", path: "plugins/{name}:approve", id: "approve-plugin", scope: host.ScopeApprove, about: "Let exactly that version be called that was reviewed: a name@version"}, r.approvePlugin)
 	add(r, route{method: "POST", path: "plugins/{name}:rollback", id: "rollback-plugin", scope: host.ScopeConfigure, about: "Go back to the next lower version that was approved"}, r.rollbackPlugin)
+	add(r, route{method: "GET", path: "plugins/{name}/needs", id: "get-needs", scope: host.ScopeRead, about: "What a plugin needs before it can do for the caller all it does: secrets, accounts, scopes, configuration"}, r.needs((host.Plugins).Needs))
+	add(r, route{method: "POST", path: "plugins/{name}:subscribe", id: "subscribe-plugin", scope: host.ScopeRun, about: "Let a plugin act for the caller, with their accounts and secrets"}, r.needs((host.Plugins).Subscribe))
+	add(r, route{method: "POST", path: "plugins/{name}:unsubscribe", id: "unsubscribe-plugin", scope: host.ScopeRun, about: "Keep a plugin from acting for the caller, in the calls of others too"}, r.needs((host.Plugins).Unsubscribe))
+	add(r, route{method: "POST", path: "plugins/{name}:map", id: "map-operation", scope: host.ScopeApprove, about: "Say what an operation of a plugin does, in place of what it declares"}, r.mapOperation)
+	add(r, route{method: "POST", path: "plugins/{name}:environment", id: "install-for-plugin", scope: host.ScopeConfigure, stays: true, about: "Install what a plugin requires for it alone, or take that away"}, r.environment)
 	add(r, route{method: "DELETE", path: "plugins/{name}", id: "delete-plugin", scope: host.ScopeConfigure, about: "Delete a version of a plugin, or the only one there is"}, r.deletePlugin)
 	add(r, route{method: "GET", path: "plugins/{name}/actions", id: "list-actions", scope: host.ScopeRead, about: "The writes of a plugin of Shu that the caller may use"}, r.listActions)
 }
@@ -122,6 +165,70 @@ func (r *registry) rollbackPlugin(ctx context.Context, q *request, in *PluginCha
 		left, back, err := q.api.Plugins().Rollback(ctx, in.Name)
 		return &struct{ Body PluginRolledBack }{PluginRolledBack{q.pluginOf(&left), q.pluginOf(&back)}}, err
 	})
+}
+
+// needs is what answers with the needs of a plugin.
+func (r *registry) needs(do func(host.Plugins, context.Context, string) (host.PluginNeeds, error)) func(context.Context, *request, *PluginNamed) (*struct{ Body PluginNeeds }, error) {
+	return func(ctx context.Context, q *request, in *PluginNamed) (*struct{ Body PluginNeeds }, error) {
+		n, err := do(q.api.Plugins(), ctx, in.Name)
+		if err != nil {
+			return nil, unlessMissing(err, "plugin", in.Name)
+		}
+		out := &struct{ Body PluginNeeds }{PluginNeeds{n.Ready(), n.Subscribed, n.Subscription, []SecretNeed{}, []AccountNeed{}, n.Permissions, []string{}}}
+		for _, s := range n.Secrets {
+			out.Body.Secrets = append(out.Body.Secrets, SecretNeed(s))
+		}
+		for _, a := range n.Accounts {
+			a.Problem = told(a.Problem)
+			out.Body.Accounts = append(out.Body.Accounts, AccountNeed(a))
+		}
+		for _, text := range n.Configuration {
+			out.Body.Configuration = append(out.Body.Configuration, told(text))
+		}
+		return out, nil
+	}
+}
+
+func (r *registry) mapOperation(ctx context.Context, q *request, in *struct {
+	PluginChanged
+	Body MappingSpec
+}) (*struct{ Body Plugins }, error) {
+	b := in.Body
+	word := &host.MappingWord{Effects: b.Effects, Tool: b.Tool, Brokered: b.Brokered, Approval: b.Approval}
+	if b.Declared {
+		word = nil
+	}
+	name, version, found := strings.Cut(in.Name, "@")
+	ref := name + "/" + b.Operation
+	if found {
+		ref += "@" + version
+	}
+	info, err := changePlugin(ctx, q, in.Name, func(ctx context.Context) (host.PluginInfo, error) { return q.api.Plugins().Map(ctx, ref, word) })
+	return changed(q, err, info)
+}
+
+func (r *registry) environment(ctx context.Context, q *request, in *struct {
+	PluginNamed
+	Body EnvironmentSpec
+}) (*struct{ Body PluginRegistered }, error) {
+	if from := in.Body.From; from != "" {
+		if err := q.ofOwner("/from", from); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := r.staying(ctx, q)
+	defer cancel()
+	var one host.RegisteredPlugin
+	var err error
+	if in.Body.Remove {
+		one, err = q.api.Plugins().RemoveEnvironment(ctx, in.Name)
+	} else {
+		one, err = q.api.Plugins().Environment(ctx, in.Name, in.Body.From)
+	}
+	if err != nil {
+		return nil, unlessMissing(err, "plugin", in.Name)
+	}
+	return &struct{ Body PluginRegistered }{PluginRegistered{q.pluginOf(&one.Info), one.Unchanged, failed(one.NotEnabled)}}, nil
 }
 
 func (r *registry) deletePlugin(ctx context.Context, q *request, in *PluginChanged) (*struct{ Body Plugins }, error) {

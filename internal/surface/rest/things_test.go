@@ -102,7 +102,7 @@ func (b *bench) feeds(made map[string]string) {
 func (b *bench) versions(made map[string]string) {
 	b.Helper()
 	const runner = "runner: {kind: process, command: [/bin/true]}\noperations: {go: {kind: operator, effects: [db_write], description: %s, input: {}, output: {}}}\n"
-	for _, name := range []string{"waiting", "reviewed", "spare", "stepped"} {
+	for _, name := range []string{"waiting", "reviewed", "spare", "stepped", "mapped"} {
 		made[name] = name
 		for _, version := range []string{"1.0.0", "1.1.0"} {
 			err := b.register(name, version, fmt.Sprintf(runner, "As in "+version))

@@ -66,8 +66,41 @@ var Actions = List[host.Action]{
 	},
 }
 
+// A PluginShown is a plugin, and what it needs before it can do all it does.
+type PluginShown struct {
+	host.PluginShown
+	Needs host.PluginNeeds `json:"needs"`
+}
+
+// needed shows what of the needs of a plugin is missing.
+func needed(t *terminal.Table, n *host.PluginNeeds) {
+	if n.Subscription != "none" {
+		state := "it acts for you"
+		if !n.Subscribed {
+			state = "it does not act for you: 'mortise plugins subscribe' lets it"
+		}
+		t.Row("subscription:", state)
+	}
+	for _, s := range n.Secrets {
+		if s.There == "" && !s.Optional {
+			t.Row("needs:", fmt.Sprintf("the secret %s (%s), for %s", s.Name, s.Scope, s.Operation))
+		}
+	}
+	for _, a := range n.Accounts {
+		if a.Problem != "" && !a.Optional {
+			t.Row("needs:", terminal.OneLine(fmt.Sprintf("an account of %s: %s", a.Provider, a.Problem), 300))
+		}
+	}
+	for _, scope := range n.Permissions {
+		t.Row("needs:", "the permission "+scope+", which you do not have")
+	}
+	for _, text := range n.Configuration {
+		t.Row("needs:", terminal.OneLine(text, 300))
+	}
+}
+
 // Plugin shows a plugin with its hooks and its operations.
-func Plugin(w io.Writer, s host.PluginShown) error {
+func Plugin(w io.Writer, s PluginShown) error {
 	t := terminal.NewTable(w, s.Name+" "+versionOf(s.Manifest))
 	if s.DisplayName != "" {
 		t.Row("name:", s.DisplayName)
@@ -96,7 +129,11 @@ func Plugin(w io.Writer, s host.PluginShown) error {
 		t.Row("isolation:", string(m.Isolation))
 		t.Row("services:", terminal.Dash(strings.Join(m.Capabilities, " ")))
 		t.Row("requires:", terminal.Dash(strings.Join(m.Requires.Tools, " ")))
+		if e := m.Environment; e != nil {
+			t.Row("environment:", fmt.Sprintf("%s, for Python %s, from %s: %s", e.Digest, e.Python, terminal.OneLine(e.From, 100), wheelsOf(e)))
+		}
 	}
+	needed(t, &s.Needs)
 	if err := t.Flush(); err != nil || s.Manifest == nil {
 		return err
 	}
@@ -113,11 +150,23 @@ func Plugin(w io.Writer, s host.PluginShown) error {
 				fmt.Fprintf(w, "  %s: %s\n", line[0], line[1])
 			}
 		}
+		if m := op.Mapped; m != nil {
+			fmt.Fprintf(w, "  mapped by %s; its plugin declares: %s, %s\n", terminal.Safe(m.By), m.Declared.Kind, terminal.Safe(cmp.Or(strings.Join(m.Declared.Effects, " "), "no effects")))
+		}
 		if err := inputOf(w, op.Input); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// wheelsOf names what is installed for a plugin.
+func wheelsOf(e *plugin.Environment) string {
+	var names []string
+	for _, w := range e.Wheels {
+		names = append(names, w.Name+" "+w.Version)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Review shows what is different in a plugin that is held.
@@ -157,6 +206,18 @@ func PluginStates(infos ...host.PluginInfo) string {
 		lines[n] = fmt.Sprintf("%s %s is %s", i.Name, i.Version, i.State)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Furnished says what became of a plugin that something was installed for.
+func Furnished(one host.RegisteredPlugin) string {
+	said := PluginStates(one.Info)
+	if one.Unchanged {
+		said += ", and had that already"
+	}
+	if one.Held {
+		said += fmt.Sprintf(" until 'mortise plugins approve %s@%s'", one.Name, one.Version)
+	}
+	return said
 }
 
 // Registered shows what became of each plugin that was to be registered.

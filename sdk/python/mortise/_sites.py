@@ -27,8 +27,11 @@ else:  # importlib.machinery, without importlib
 
 
 def add() -> None:
-    """Put the site directories on the path."""
+    """Put the site directories on the path, after what the host has installed for this plugin alone."""
     found = directories()
+    own = sys._xoptions.get("environment")  # the host says where that is
+    if isinstance(own, str) and os.path.isdir(own):
+        sys.path.append(own)
     sys.path += found
     if sys.pycache_prefix:
         read_bytecode(found)

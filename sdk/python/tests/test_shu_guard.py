@@ -143,6 +143,14 @@ class Guard(unittest.TestCase):
             self.assertIn(f"import of {name}", message)
             self.assertIn("is denied", message)
 
+    def test_what_the_host_has_installed_may_do_without_a_client(self) -> None:
+        lib = "import urllib.request\ntry:\n    import requests\nexcept ImportError:\n    requests = None\ndef fetch(): return urllib.request.urlopen\n"
+        body = "import sys\nsys.path.append(__file__.rpartition('/')[0] + '/_environment')\nimport lib\nreturn {'said': [lib.requests is None, tried(lib.fetch), tried(lambda: __import__('requests'))]}"
+        none, fetch, own = self.outcome(body, _environment__lib=lib, _environment__requests____init__="x = 1")
+        self.assertIs(none, True)
+        self.assertIn("import of urllib.request is denied", fetch)
+        self.assertIn("import of requests is denied", own)
+
     def test_an_import_at_the_top_fails_the_load_with_the_rule(self) -> None:
         with Shu(package("import requests\nclass Plugin: ...")) as shu:
             error = shu.run()["error"]

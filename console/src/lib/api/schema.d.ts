@@ -689,7 +689,8 @@ export interface paths {
         delete: operations["delete-feed"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Give a feed other times or another input; its owner alone may */
+        patch: operations["change-feed"];
         trace?: never;
     };
     "/api/v1/feeds/{id}/runs": {
@@ -1293,6 +1294,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/plugins/{name}/needs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a plugin needs before it can do for the caller all it does: secrets, accounts, scopes, configuration */
+        get: operations["get-needs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plugins/{name}/review": {
         parameters: {
             query?: never;
@@ -1361,6 +1379,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/plugins/{name}:environment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Install what a plugin requires for it alone, or take that away */
+        post: operations["install-for-plugin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plugins/{name}:map": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say what an operation of a plugin does, in place of what it declares */
+        post: operations["map-operation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plugins/{name}:review": {
         parameters: {
             query?: never;
@@ -1389,6 +1441,40 @@ export interface paths {
         put?: never;
         /** Go back to the next lower version that was approved */
         post: operations["rollback-plugin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plugins/{name}:subscribe": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let a plugin act for the caller, with their accounts and secrets */
+        post: operations["subscribe-plugin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plugins/{name}:unsubscribe": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Keep a plugin from acting for the caller, in the calls of others too */
+        post: operations["unsubscribe-plugin"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2039,6 +2125,16 @@ export interface components {
         AccountAddress: {
             url: string;
         };
+        AccountNeed: {
+            mode?: string;
+            /** @description None for the plugin as a whole. */
+            operation?: string;
+            optional: boolean;
+            /** @description Why a call would be refused for it. */
+            problem?: string;
+            provider: string;
+            scopes: string[];
+        };
         AccountRemoved: {
             /** @description The one that was removed. */
             account?: components["schemas"]["Account"];
@@ -2676,6 +2772,12 @@ export interface components {
             subject: string;
             tenant: string;
         };
+        EnvironmentSpec: {
+            /** @description A directory of wheels on the host's machine, absolute, in place of what is configured; on the owner's socket alone. */
+            from?: string;
+            /** @description Take away what is installed. */
+            remove?: boolean;
+        };
         ErrorRecord: {
             code: string;
             message: string;
@@ -2821,6 +2923,35 @@ export interface components {
             /** @enum {string} */
             state: "active" | "paused";
             zone: string;
+        };
+        FeedPatch: {
+            /**
+             * Format: int64
+             * @description How many of the last missed times are run with the misfire catch_up.
+             */
+            catch_up?: number;
+            /**
+             * @description What becomes of its cursors: they are kept, as where this is left out, or reset once.
+             * @enum {string}
+             */
+            cursor?: "keep" | "reset";
+            /** @description In place of the one that it has; with __host, in place of what the host decides too. */
+            input?: unknown;
+            /** @description The knowledge bases that it is about. */
+            knowledge_bases?: string[];
+            /** @enum {string} */
+            misfire?: "skip" | "once" | "catch_up";
+            /**
+             * @description When text is read from images.
+             * @enum {string}
+             */
+            ocr?: "always" | "auto" | "fallback" | "never";
+            /** @enum {string} */
+            overlap?: "skip" | "queue";
+            /** @description every 15m, or cron and five fields; every 1h where it is left out. */
+            spec?: string;
+            /** @description Of a cron expression; UTC where it is left out. */
+            zone?: string;
         };
         FeedRun: {
             /** Format: date-time */
@@ -3052,6 +3183,20 @@ export interface components {
             /** Format: int64 */
             size?: number;
             type: string;
+        };
+        MappingSpec: {
+            /** @description A person agrees to each call. */
+            approval?: boolean;
+            /** @description All its effects go through host services. */
+            brokered?: boolean;
+            /** @description Take the word back: what is declared holds. */
+            declared?: boolean;
+            /** @description All that it may have. */
+            effects?: string[];
+            /** @description Of the plugin. */
+            operation: string;
+            /** @description It computes, and has no effects. */
+            tool?: boolean;
         };
         Me: {
             /** @description Who acts on their behalf; on the owner's socket alone. */
@@ -3463,6 +3608,23 @@ export interface components {
             /** Format: date-time */
             at: string;
             reason: string;
+        };
+        PluginNeeds: {
+            accounts: components["schemas"]["AccountNeed"][];
+            /** @description What an administrator has yet to do, in words. */
+            configuration: string[];
+            /** @description Scopes that the caller lacks. */
+            permissions: string[];
+            /** @description Nothing is missing that is not optional. */
+            ready: boolean;
+            secrets: components["schemas"]["SecretNeed"][];
+            /** @description It may act for the caller. */
+            subscribed: boolean;
+            /**
+             * @description Whether there is anything to subscribe to, and whether it acts without.
+             * @enum {string}
+             */
+            subscription: "none" | "optional" | "required";
         };
         PluginProblem: {
             /** Format: int64 */
@@ -5995,6 +6157,45 @@ export interface operations {
             };
         };
     };
+    "change-feed": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ETags: where none is that of the resource, nothing is changed and the answer is 412. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FeedPatch"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Feed"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "get-feed-runs": {
         parameters: {
             query?: never;
@@ -7438,6 +7639,38 @@ export interface operations {
             };
         };
     };
+    "get-needs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A name, or name@version. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PluginNeeds"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "get-review": {
         parameters: {
             query?: never;
@@ -7579,6 +7812,81 @@ export interface operations {
             };
         };
     };
+    "install-for-plugin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A name, or name@version. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnvironmentSpec"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PluginRegistered"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "map-operation": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ETags: where none is that of the resource, nothing is changed and the answer is 412. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description A name, or name@version. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MappingSpec"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Plugins"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "review-plugin": {
         parameters: {
             query?: never;
@@ -7633,6 +7941,70 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PluginRolledBack"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "subscribe-plugin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A name, or name@version. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PluginNeeds"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "unsubscribe-plugin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A name, or name@version. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PluginNeeds"];
                 };
             };
             /** @description The host refused the request. */

@@ -118,6 +118,8 @@ func guard(p *contract.Page) (addresses []string) {
 		switch base := path.Base(name); {
 		case err != nil:
 			return refuse(contract.Problem{File: name, Reason: "it cannot be read, so that what it imports is not known"})
+		case entry.IsDir() && name == environment:
+			return fs.SkipDir // it is not the plugin's own, and what it asks the guard for is refused as it runs
 		case entry.IsDir() && name != "." && (strings.HasPrefix(base, ".") || base == "__pycache__"):
 			return fs.SkipDir // nothing is imported from there
 		case !entry.Type().IsRegular() || path.Ext(base) != ".py":
@@ -167,6 +169,10 @@ func forbidden(module string) string {
 	}
 	return ""
 }
+
+// environment is where the host puts what an administrator had installed for a plugin; a
+// package that brings it along is refused before.
+const environment = "_environment"
 
 // maxHosts is how many hosts a plugin may have found in its code.
 const maxHosts = 64

@@ -90,6 +90,9 @@ func failure(acts bool, res plugin.Result, e *plugin.Error, debug bool) Answer {
 		said = spellings[plugin.CodeInternal]
 	}
 	if !fromPlugin(e) {
+		if e.Code == plugin.CodeDisabled && strings.Contains(string(e.Details), plugin.ReasonSubscription) {
+			said = spelling{plugin.ReasonSubscription, http.StatusForbidden}
+		}
 		return refusal(res, e, said)
 	}
 	word := said.word

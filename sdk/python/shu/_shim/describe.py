@@ -98,10 +98,11 @@ def _words(package: Package) -> list[str]:
     import ast
 
     words: dict[str, None] = {}
-    own, vendor, entry = package.root + os.sep, os.path.join(package.root, "vendor", ""), os.path.join(package.root, package.about.entry)
+    others = tuple(os.path.join(package.root, folder, "") for folder in ("vendor", "_environment"))
+    own, entry = package.root + os.sep, os.path.join(package.root, package.about.entry)
     paths = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
     for path in sorted(paths, key=lambda path: (path != entry, path)):
-        if not path.startswith(own) or path.startswith(vendor) or not path.endswith(".py"):
+        if not path.startswith(own) or path.startswith(others) or not path.endswith(".py"):
             continue
         try:
             with open(path, "rb") as file:

@@ -9,6 +9,8 @@ says so early and in words. The rule is about who imports:
     an installed package               gets the stand-in of what is in the standard
                                        library, urllib.request; a client that may be there
                                        or not is not there
+                                       or not is not there; so with what the host has
+                                       installed in _environment/
     the plugin, with its vendor/       gets ImportError at once
 
 The real module is thus never in this process, whatever way leads to it:
@@ -32,6 +34,7 @@ _bootstrap = sys.modules["_frozen_importlib"]
 _library = os.path.dirname(os.path.realpath(os.__file__))
 _import = builtins.__import__
 _root = ""  # of the plugin's package
+_environment = ""  # in it, what the host has installed for the plugin
 
 
 def rule(name: str) -> str:
@@ -46,8 +49,9 @@ def rule(name: str) -> str:
 
 def install(root: str) -> None:
     """Guard all imports of this process from now on; the plugin's own code is in root."""
-    global _root
+    global _root, _environment
     _root = os.path.join(os.path.realpath(root), "")
+    _environment = os.path.join(_root, "_environment", "")
     for name in list(sys.modules):
         if rule(name):
             parent, _, own = name.rpartition(".")
@@ -122,6 +126,8 @@ def _stands_in(name: str, path: str) -> bool:
 def _installed(path: str) -> bool:
     """Report whether a file is of a package on the path that is not the plugin's."""
     path = os.path.realpath(path) if os.path.isabs(path) else ""
+    if path.startswith(_environment):
+        return True
     if not path or path.startswith(_root):
         return False
     places = (os.path.join(os.path.realpath(place), "") for place in sys.path if place)

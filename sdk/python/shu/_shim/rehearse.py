@@ -96,7 +96,7 @@ def _place(package: Package, member: str) -> tuple[str, int]:
 def _files(root: str) -> Iterator[str]:
     count = 0
     for place, dirs, names in os.walk(root):
-        dirs[:] = sorted(name for name in dirs if not name.startswith(".") and name not in ("vendor", "tests", "__pycache__"))
+        dirs[:] = sorted(name for name in dirs if not name.startswith(".") and name not in ("vendor", "_environment", "tests", "__pycache__"))
         for name in sorted(names):
             path = os.path.join(place, name)
             if name.endswith(".py") and os.path.isfile(path) and os.path.getsize(path) <= MAX_BYTES:
