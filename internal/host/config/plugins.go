@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/mortise-dev/mortise/internal/catalog/signed"
 )
 
 // Plugins bounds one plugin process together with all that it starts. What the
@@ -20,6 +22,8 @@ type Plugins struct {
 	OpenFiles int      `yaml:"open_files" json:"open_files"`
 	FileSize  Bytes    `yaml:"file_size" json:"file_size"`
 	Scratch   Bytes    `yaml:"scratch" json:"scratch"` // what it may write, /tmp included
+
+	Trust signed.Trust `yaml:"trust" json:"trust"` // whose signatures of packages are believed
 }
 
 func (p Plugins) check() []error {
@@ -37,7 +41,7 @@ func (p Plugins) check() []error {
 	if cpu := time.Duration(p.CPU); cpu != 0 && cpu < time.Second {
 		errs = append(errs, fmt.Errorf("plugins.cpu is %s; it is a second or more, or 0s for no bound", cpu))
 	}
-	return errs
+	return append(errs, p.Trust.Check()...)
 }
 
 // Bytes is a number of bytes, written as such or with a unit: 512MiB, 1GiB.

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func TestBoundsOfPluginsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := config.Parse(text); err != nil || again.Plugins != p {
+	if again, err := config.Parse(text); err != nil || !reflect.DeepEqual(again.Plugins, p) {
 		t.Errorf("printed and read again: %+v, %v", again.Plugins, err)
 	}
 	for text, want := range map[string]string{

@@ -15,7 +15,7 @@ import (
 func (c *command) plugins() *cobra.Command {
 	cmd := group(spec{use: "plugins", short: "Register, list and switch plugins"},
 		c.pluginsList(), c.pluginsShow(), c.pluginsActions(), c.pluginsRegister(), c.pluginsEnable(), c.pluginsDisable(),
-		c.pluginsDiff(), c.pluginsApprove(), c.pluginsRollback(), c.pluginsDelete())
+		c.pluginsDiff(), c.pluginsApprove(), c.pluginsRollback(), c.pluginsDelete(), c.pluginsPack(), c.pluginsKeygen(), c.pluginsSign(), c.pluginsVerify())
 	cmd.Aliases = []string{"plugin"}
 	return cmd
 }
