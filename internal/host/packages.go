@@ -37,6 +37,12 @@ const BuildGo = scaffold.BuildGo
 // PluginLanguages are those that a plugin can be begun in.
 var PluginLanguages = scaffold.Languages
 
+// PluginContracts are those that a plugin can be begun for, with their languages.
+var PluginContracts = scaffold.Contracts
+
+// PluginTemplate returns the language to give to [NewPlugin] for a contract; either may be "".
+func PluginTemplate(contract, lang string) (string, error) { return scaffold.Template(contract, lang) }
+
 // NewPlugin writes the files of a plugin into dir, and returns their names.
 func NewPlugin(dir, name, lang string) ([]string, error) { return scaffold.New(dir, name, lang) }
 
