@@ -633,7 +633,7 @@ func TestOutreachUnitTests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		argv, err := s.app.Interpreters.TestCommand(t.Context(), plugin.Package{Dir: dir, Dev: true}, m)
+		argv, err := s.app.Interpreters.TestCommand(t.Context(), plugin.Package{Dir: dir, Dev: true}, m, "")
 		if err != nil {
 			t.Fatal(err)
 		}

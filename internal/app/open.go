@@ -289,8 +289,8 @@ func (a *App) openCatalog(ctx context.Context) (err error) {
 		Archive:  archive,
 		Approver: a.Principal.ID, Complete: func() bool { return a.Runner.Level() == string(sandbox.Full) },
 		Bindings: setup.Bindings(a.Config.Bindings, a.ConfigPath),
-		Describe: a.describe,
-		Bundled:  plugins.Files, BundledDirs: plugins.Dirs, Builtin: toolset.BuiltIn,
+		Describe: a.describe, Trust: a.Config.Plugins.Trust,
+		Bundled: plugins.Files, BundledDirs: plugins.Dirs, Builtin: toolset.BuiltIn,
 	})
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/catalog/signed"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -80,9 +81,9 @@ func (c *Records) Plugins(ctx context.Context) ([]registry.Record, error) {
 		if err != nil {
 			return err
 		}
-		sources := map[string]string{}
+		known := map[string]packageRow{}
 		for _, p := range packages {
-			sources[p.Digest] = p.Source
+			known[p.Digest] = p
 		}
 		rows, err := c.rows(ctx, r)
 		if err != nil {
@@ -93,7 +94,10 @@ func (c *Records) Plugins(ctx context.Context) ([]registry.Record, error) {
 			number, _, beside := strings.Cut(row.Version, "#")
 			record := registry.Record{
 				Name: row.Name, Version: number, Beside: beside, ApprovedBy: row.ApprovedBy, Digest: row.PackageDigest, Dev: row.Dev,
-				Manifest: row.Manifest, State: registry.State(row.State), RegisteredAt: row.RegisteredAt, Source: sources[row.PackageDigest],
+				Manifest: row.Manifest, State: registry.State(row.State), RegisteredAt: row.RegisteredAt, Source: known[row.PackageDigest].Source,
+			}
+			if !row.Dev {
+				record.Signer = signed.Signer(known[row.PackageDigest].Signer)
 			}
 			switch {
 			case row.Dev:
@@ -113,7 +117,11 @@ func (c *Records) Put(ctx context.Context, r registry.Record, kind plugin.EntryK
 		if err := c.put(tx, r); err != nil {
 			return err
 		}
-		return c.note(ctx, tx, kind, r.Name, r.Version, withWords(r, map[string]any{"digest": r.Digest, "state": r.State, "source": r.Source, "dev": r.Dev}))
+		body := map[string]any{"digest": r.Digest, "state": r.State, "source": r.Source, "dev": r.Dev}
+		if r.Signer != "" {
+			body["signer"], body["publisher"] = r.Signer, r.Signer.Publisher()
+		}
+		return c.note(ctx, tx, kind, r.Name, r.Version, withWords(r, body))
 	})
 }
 
@@ -133,7 +141,11 @@ func (c *Records) put(tx Tx, r registry.Record) error {
 			}
 		}
 	}
-	if err := tx.PutPackage(packageRow{Digest: r.Digest, Source: r.Source}); err != nil {
+	signer, err := signerOf(tx, r)
+	if err != nil {
+		return err
+	}
+	if err := tx.PutPackage(packageRow{Digest: r.Digest, Source: r.Source, Signer: string(signer)}); err != nil {
 		return err
 	}
 	path := r.Archive
@@ -148,6 +160,21 @@ func (c *Records) put(tx Tx, r registry.Record) error {
 		return tx.PutTenantPlugin(c.of, row)
 	}
 	return tx.PutPlugin(row)
+}
+
+// signerOf returns who signed the files of a record. That they were signed stays true
+// where the same files come again without a signature, to another tenant maybe.
+func signerOf(tx Tx, r registry.Record) (signed.Signer, error) {
+	if r.Signer != "" || r.Dev {
+		return r.Signer, nil
+	}
+	packages, err := tx.Packages(context.Background())
+	for _, p := range packages {
+		if p.Digest == r.Digest {
+			return signed.Signer(p.Signer), err
+		}
+	}
+	return "", err
 }
 
 func (c *Records) SetState(ctx context.Context, r registry.Record, state registry.State, kind plugin.EntryKind) error {
@@ -194,9 +221,11 @@ func (c *Records) Approve(ctx context.Context, waited, now registry.Record, a re
 		if err := c.put(tx, now); err != nil {
 			return err
 		}
-		return c.note(ctx, tx, plugin.EntryPluginApproved, now.Name, now.Version, withWords(now, map[string]any{
-			"approved_by": now.ApprovedBy, "before_digest": a.Before, "digest": a.After, "difference_hash": a.Difference,
-		}))
+		body := map[string]any{"approved_by": now.ApprovedBy, "before_digest": a.Before, "digest": a.After, "difference_hash": a.Difference}
+		if now.Signer != "" {
+			body["signer"] = now.Signer
+		}
+		return c.note(ctx, tx, plugin.EntryPluginApproved, now.Name, now.Version, withWords(now, body))
 	})
 }
 

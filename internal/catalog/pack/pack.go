@@ -1,4 +1,4 @@
-// Package pack reads package files: a zip, a tar or a tar.gz that comes from anywhere.
+// Package pack reads and writes package files: a zip, a tar or a tar.gz that comes from anywhere.
 //
 // A package file is a package as its author distributes it: a zip, a tar or a tar.gz.
 // It is hostile until the last byte is read: the rules are

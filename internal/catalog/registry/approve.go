@@ -195,12 +195,13 @@ func (r *Registry) review(ctx context.Context, v *version, ask bool) (Review, *p
 			return review, nil, err
 		}
 	}
-	after := difference.Side{Manifest: m}
+	after := difference.Side{Manifest: m, Signer: string(v.record.Signer)}
 	if after.Files, err = listFiles(ctx, v.pkg.Dir); err != nil {
 		return review, nil, err
 	}
 	before := difference.Side{}
 	if base := r.index.Load().baseline(v.record); base != nil {
+		before.Signer = string(base.record.Signer)
 		review.Approved = &Approved{base.record.Version, base.record.Digest}
 		if before.Manifest, err = base.manifest(); err != nil {
 			return review, nil, err
@@ -272,6 +273,9 @@ func (r *Registry) approve(ctx context.Context, seen Review) (Info, error) {
 	}
 	if v.record.Digest != seen.Digest {
 		return Info{}, errVoid
+	}
+	if err := r.mayRun(v); err != nil {
+		return Info{}, err
 	}
 	base := r.index.Load().baseline(v.record)
 	review, m, err := r.review(ctx, v, true)

@@ -525,7 +525,7 @@ func TestRollback(t *testing.T) {
 	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0", "2.0.0-rc.1"} {
 		b.install(author(t, "p", version, "x"))
 	}
-	b.register(author(t, "p", "1.1.5", "x"), registry.RegisterOptions{}) // waits
+	b.register(author(t, "p", "1.1.5", "x"), registry.RegisterOptions{Force: true}) // waits
 	if _, err := b.Disable(ctx, "p@1.1.0"); err != nil {
 		t.Fatal(err)
 	}

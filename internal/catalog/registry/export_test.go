@@ -16,7 +16,7 @@ func Unpack(dir string, data []byte) error {
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		return err
 	}
-	to, _, err := s.unpackFile(context.Background(), file)
+	to, _, err := s.unpackFile(context.Background(), file, file)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/catalog/signed"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -20,6 +21,7 @@ type Info struct {
 	Dialect      string        `json:"dialect"`
 	Source       string        `json:"source"`
 	Digest       string        `json:"digest"`
+	Signer       signed.Signer `json:"signer,omitempty"` // the publisher whose signature it came with, and the key: acme/0123456789ABCDEF
 	Path         string        `json:"path"`
 	Dev          bool          `json:"dev"`
 	ApprovedBy   string        `json:"approved_by,omitempty"` // who let it be called
@@ -58,7 +60,7 @@ func (v *version) described() *plugin.Manifest {
 func (v *version) info() Info {
 	r := v.record
 	info := Info{
-		Name: r.Name, Version: r.Version, State: v.state, Source: r.Source, Digest: r.Digest, Path: r.Path,
+		Name: r.Name, Version: r.Version, State: v.state, Source: r.Source, Digest: r.Digest, Signer: r.Signer, Path: r.Path,
 		Dev: r.Dev, ApprovedBy: r.ApprovedBy, Held: v.waits(), RegisteredAt: r.RegisteredAt, Kinds: []plugin.Kind{}, Operations: []string{},
 	}
 	m, err := v.manifest()

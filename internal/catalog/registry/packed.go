@@ -16,11 +16,11 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// unpackFile puts what a package file holds into a directory of its own, and
+// unpackFile puts what a package file called from, whose bytes are at a path, holds into a directory of its own, and
 // returns the place in it that plugins are looked for. Nothing stays where it
 // fails or ctx ends; otherwise the caller removes dir.
-func (d packageStore) unpackFile(ctx context.Context, from string) (dir, root string, err error) {
-	file, err := os.OpenFile(from, os.O_RDONLY|nonblock, 0) // a named pipe is not waited for
+func (d packageStore) unpackFile(ctx context.Context, from, at string) (dir, root string, err error) {
+	file, err := os.OpenFile(at, os.O_RDONLY|nonblock, 0) // a named pipe is not waited for
 	if err != nil {
 		return "", "", refused("%s cannot be read: %w", from, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/catalog/signed"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -35,6 +36,7 @@ type Record struct {
 	State        State
 	RegisteredAt time.Time
 	Source       string // bundled, or the path it was registered from
+	Signer       signed.Signer
 
 	// ApprovedBy is the principal that first let it be called; "" for none yet, and for
 	// what is linked.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/pack"
+	"github.com/mortise-dev/mortise/internal/catalog/signed"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -33,7 +34,8 @@ type RegisterOptions struct {
 	// what its code then says it is; an error refuses it. Nil lets all in.
 	May func(*plugin.Manifest) error
 
-	furnished bool // the host put the package together, so that it may hold an environment
+	furnished bool          // the host put the package together, so that it may hold an environment
+	signer    signed.Signer // of the package file
 }
 
 // A RegisterReport says what became of each plugin under a path.
@@ -79,7 +81,13 @@ func (r *Registry) register(ctx context.Context, path string, o RegisterOptions)
 		if o.Dev {
 			return RegisterReport{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a package file, and those cannot be linked: unpack it and link the directory", path)
 		}
-		dir, inside, err := r.packages.unpackFile(ctx, path)
+		file, signer, drop, err := r.signedCopy(ctx, path)
+		if err != nil {
+			return RegisterReport{}, err
+		}
+		defer drop()
+		o.signer = signer
+		dir, inside, err := r.packages.unpackFile(ctx, path, file)
 		if err != nil && ctx.Err() != nil {
 			return RegisterReport{}, context.Cause(ctx)
 		} else if err != nil {
@@ -266,7 +274,7 @@ func (r *Registry) install(ctx context.Context, packages *stagedSet, dir, named,
 		return Registered{}, err
 	}
 	record.Digest, record.Path, record.Source = staged.digest, r.packages.path(staged.digest), source
-	record.State = Disabled
+	record.State, record.Signer = Disabled, o.signer
 	if record.Archive, err = staged.publish(ctx); err != nil {
 		return Registered{}, err
 	}
@@ -278,6 +286,9 @@ func (r *Registry) install(ctx context.Context, packages *stagedSet, dir, named,
 			return err
 		}
 		ix := r.index.Load()
+		if err := ix.older(record, o.Force); err != nil {
+			return err
+		}
 		beside, base := ix.beside(record.Name, record.Version), ix.baseline(record)
 		if err := record.remap(m, base, replaced); err != nil {
 			return err
@@ -291,13 +302,16 @@ func (r *Registry) install(ctx context.Context, packages *stagedSet, dir, named,
 			return fmt.Errorf("installing %s: %w", label(record.Name, record.Version), err)
 		}
 		if same := replaced; same.has(record) {
-			if one, err = r.again(ctx, same, record.Archive, o); err != nil || beside == nil {
+			if err := same.signedBy(record.Signer); err != nil {
+				return err
+			}
+			if one, err = r.again(ctx, same, record, o); err != nil || beside == nil {
 				return err
 			}
 			return r.drop(ctx, beside) // its author went back to what was approved
 		}
 		if beside.has(record) {
-			one, err = r.again(ctx, beside, record.Archive, o)
+			one, err = r.again(ctx, beside, record, o)
 			return err
 		}
 		if base != nil {
@@ -325,19 +339,19 @@ func (v *version) has(record Record) bool {
 }
 
 // again registers the files that v has. Texts that are given take the place of
-// those it had, and the archive that of none. The caller has the turn.
-func (r *Registry) again(ctx context.Context, v *version, archive string, o RegisterOptions) (Registered, error) {
+// those it had, and so do the archive and the signer. The caller has the turn.
+func (r *Registry) again(ctx context.Context, v *version, as Record, o RegisterOptions) (Registered, error) {
 	before, err := v.manifest()
 	if err != nil {
 		return Registered{}, err
 	}
 	m := *before
 	m.DisplayName, m.Description = cmp.Or(o.DisplayName, m.DisplayName), cmp.Or(o.Description, m.Description)
-	if m.DisplayName == before.DisplayName && m.Description == before.Description && v.record.Archive == archive {
+	if m.DisplayName == before.DisplayName && m.Description == before.Description && v.record.Archive == as.Archive && (as.Signer == "" || v.record.Signer == as.Signer) {
 		return Registered{Info: v.info(), Unchanged: true}, nil
 	}
 	record := v.record
-	record.State, record.Archive = v.state, archive
+	record.State, record.Archive, record.Signer = v.state, as.Archive, cmp.Or(as.Signer, v.record.Signer)
 	if record.Manifest, err = json.Marshal(&m); err != nil {
 		return Registered{}, fmt.Errorf("storing the manifest: %w", err)
 	}
@@ -397,7 +411,10 @@ func (r *Registry) mayLink(to link, o RegisterOptions) error {
 	if m.Name == "" {
 		m.Name = filepath.Base(to.path)
 	}
-	if err := r.builtin.refuse(m.Name); err != nil || o.May == nil {
+	if err := r.builtin.refuse(m.Name); err != nil {
+		return err
+	}
+	if err := r.trust.Admit(m.Name, ""); err != nil || o.May == nil {
 		return err
 	}
 	return o.May(m)
@@ -430,6 +447,9 @@ func (r *Registry) record(m *plugin.Manifest, o RegisterOptions) (Record, error)
 // version that the record would replace. The caller has the turn.
 func (r *Registry) admit(record Record) (*version, error) {
 	if err := r.builtin.refuse(record.Name); err != nil {
+		return nil, err
+	}
+	if err := r.trust.Admit(record.Name, record.Signer); err != nil {
 		return nil, err
 	}
 	ix := r.index.Load()

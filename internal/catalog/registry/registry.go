@@ -30,6 +30,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	_ "github.com/mortise-dev/mortise/internal/catalog/contract/all" // the contracts that there are
 	runtimecontract "github.com/mortise-dev/mortise/internal/catalog/contract/runtime"
+	"github.com/mortise-dev/mortise/internal/catalog/signed"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -44,6 +45,7 @@ type Registry struct {
 	catalog   Catalog
 	archive   Archive // nil for one node
 	describe  Describe
+	trust     signed.Trust
 	principal string
 	now       func() time.Time
 	packages  packageStore
@@ -72,6 +74,7 @@ type Options struct {
 	Bindings []runtimecontract.Binding // plugins of the runtime protocol
 	Approver string                    // who approves what is registered, enabled and approved here
 	Describe Describe
+	Trust    signed.Trust // whose signatures are believed
 
 	// Bundled holds plugins that are part of the host, each in a directory at
 	// the top; nil for none. BundledDirs names the directories, where it is
@@ -106,7 +109,7 @@ func Open(ctx context.Context, o Options) (*Registry, error) {
 		return nil, fmt.Errorf("opening the directory of packages: %w", err)
 	}
 	r := &Registry{
-		catalog: o.Catalog, archive: o.Archive, describe: o.Describe, principal: o.Approver, now: o.Now, packages: packages,
+		catalog: o.Catalog, archive: o.Archive, describe: o.Describe, trust: o.Trust, principal: o.Approver, now: o.Now, packages: packages,
 		held: o.Held, complete: o.Complete, turn: o.Turn, seen: seen{turn: make(chan struct{}, 1)}, checks: map[string]*check{},
 	}
 	if r.now == nil {
@@ -203,7 +206,7 @@ func (r *Registry) reload(ctx context.Context) error {
 // is reports whether a record, its state aside, is the one this release was made of.
 func (r *release) is(record Record) bool {
 	return r.record.Digest == record.Digest && r.record.Path == record.Path && r.record.Dev == record.Dev &&
-		r.record.Source == record.Source && r.record.Archive == record.Archive && r.record.ApprovedBy == record.ApprovedBy && bytes.Equal(r.record.Manifest, record.Manifest)
+		r.record.Source == record.Source && r.record.Archive == record.Archive && r.record.ApprovedBy == record.ApprovedBy && r.record.Signer == record.Signer && bytes.Equal(r.record.Manifest, record.Manifest)
 }
 
 // liveOf returns what may change the release of a record under us, nil for an

@@ -36,9 +36,13 @@ func (r *Registry) enable(ctx context.Context, ref string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	switch {
-	case v.state == Active:
+	if v.state == Active {
 		return v.info(), nil
+	}
+	if err := r.mayRun(v); err != nil {
+		return Info{}, err
+	}
+	switch {
 	case v.waits():
 		return Info{}, v.held()
 	case !v.record.Dev && !v.record.approved() && r.index.Load().baseline(v.record) != nil:

@@ -10,6 +10,7 @@ package scaffold
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -45,6 +46,7 @@ var templates embed.FS
 // A subject is what the templates speak of.
 type subject struct {
 	Name      string
+	Ident     string // the name as a module of Python
 	Module    string // the last part of a Go module's path
 	Runner    string // the manifest's, in YAML
 	Isolation plugin.Isolation
@@ -57,6 +59,42 @@ var runners = map[string]string{
 	"command": `{kind: process, command: [./plugin.sh], protocol: "1"}`,
 }
 
+// Contracts are those that a plugin can be begun for, with the languages of each; the
+// first is taken where none is named.
+var Contracts = map[string][]string{
+	"mortise":    {"python", "ts", "go", "command"},
+	"kernel":     {"python"},
+	"shu":        {"python"},
+	"eventmill":  {"python"},
+	"openhermit": {"ts"},
+	"runtime":    {"command"},
+}
+
+// Template returns what [New] is to write for a contract in a language; either may be
+// empty. What there is no template for is invalid_input.
+func Template(contract, lang string) (string, error) {
+	if contract == "" || contract == "mortise" {
+		return cmp.Or(lang, "python"), nil
+	}
+	langs, known := Contracts[contract]
+	if !known {
+		return "", invalid("there is no contract %q: choose one of %s", contract, strings.Join(slices.Sorted(maps.Keys(Contracts)), ", "))
+	}
+	if lang != "" && !slices.Contains(langs, lang) {
+		return "", invalid("there is no template for %s in %q: it is %s", contract, lang, strings.Join(langs, " or "))
+	}
+	if contract == "openhermit" {
+		return hook, nil
+	}
+	return contract, nil
+}
+
+// whole are the templates that share none with the others.
+var whole = []string{hook, "shu", "eventmill", "kernel"}
+
+// wordForm is what names of Event Mill look like.
+var wordForm = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
 var nameForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
 
 // New writes a plugin called name into dir, which must be empty or not there
@@ -67,7 +105,10 @@ func New(dir, name, lang string) (files []string, err error) {
 	if !nameForm.MatchString(name) {
 		return nil, invalid("%q is no name: a name is a letter and up to 127 letters, digits, dots, hyphens and underscores", name)
 	}
-	if !slices.Contains(Languages, lang) {
+	if lang == "eventmill" && !wordForm.MatchString(name) {
+		return nil, invalid("%q is no name of a tool of Event Mill: one is small letters, digits and underscores", name)
+	}
+	if !slices.Contains(Languages, lang) && Contracts[lang] == nil {
 		return nil, invalid("there is no template in %q: choose one of %s", lang, strings.Join(Languages, ", "))
 	}
 	content, err := render(name, lang)
@@ -89,16 +130,24 @@ func New(dir, name, lang string) (files []string, err error) {
 	return files, nil
 }
 
+// notWord are the characters that no module of Python has in its name.
+var notWord = regexp.MustCompile(`[^A-Za-z0-9_]`)
+
 // render returns the content of each file.
 func render(name, lang string) (map[string][]byte, error) {
-	about := subject{Name: name, Module: strings.TrimRight(name, "."), Runner: runners[lang], Isolation: plugin.IsolationTenant}
-	if lang == "command" {
+	about := subject{Name: name, Ident: notWord.ReplaceAllString(name, "_"), Module: strings.TrimRight(name, "."), Runner: runners[lang], Isolation: plugin.IsolationTenant}
+	if lang == "runtime" {
+		about.Runner = runners["command"]
+	}
+	if lang == "command" || lang == "runtime" {
 		about.Isolation = plugin.IsolationCall // protocol 1 has no other
 	}
 	content := map[string][]byte{}
 	roots := []string{"templates/shared", "templates/" + lang}
-	if lang == hook {
+	if slices.Contains(whole, lang) {
 		roots = roots[1:]
+	}
+	if lang == hook {
 		content[hookTypes] = []byte(script.Definitions())
 	}
 	for _, root := range roots {
@@ -118,7 +167,7 @@ func render(name, lang string) (map[string][]byte, error) {
 			if err := parsed.Execute(&out, about); err != nil {
 				return err
 			}
-			content[target(strings.TrimPrefix(file, root+"/"))] = out.Bytes()
+			content[strings.ReplaceAll(target(strings.TrimPrefix(file, root+"/")), "TOOL", name)] = out.Bytes()
 			return nil
 		})
 		if err != nil {

@@ -167,7 +167,7 @@ func TestTheirOwnTestsPass(t *testing.T) {
 						t.Fatal(err)
 					}
 					i := interpreter.New(interpreter.Options{Dir: filepath.Join(dir, "..", "runtime")})
-					if argv, err = i.TestCommand(t.Context(), plugin.Package{Dir: dir}, m); err != nil {
+					if argv, err = i.TestCommand(t.Context(), plugin.Package{Dir: dir}, m, ""); err != nil {
 						t.Fatal(err)
 					}
 				}

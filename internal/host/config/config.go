@@ -19,6 +19,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/mortise-dev/mortise/internal/catalog/signed"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/protocol"
@@ -190,7 +191,7 @@ func Default() Config {
 			Handshake: Duration(10 * time.Second), CancelGrace: Duration(2 * time.Second),
 		},
 		Sandbox: defaultSandbox(runtime.GOOS),
-		Plugins: Plugins{Memory: 1 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Scratch: 256 << 20, Environments: defaultEnvironments(), Subscribe: []string{}},
+		Plugins: Plugins{Memory: 1 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Scratch: 256 << 20, Environments: defaultEnvironments(), Subscribe: []string{}, Trust: signed.Trust{Publishers: []signed.Publisher{}}},
 		Workers: 8, Drain: Duration(30 * time.Second), Server: Server{Rate: 50, Burst: 200},
 		Models:    defaultModels(),
 		Telemetry: Telemetry{Sample: 1},

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/mortise-dev/mortise/internal/catalog/signed"
 )
 
 // Plugins bounds one plugin process together with all that it starts. What the
@@ -24,6 +26,7 @@ type Plugins struct {
 	Subscribe []string `yaml:"subscribe" json:"subscribe"` // plugins that act for a principal once they have subscribed, * for all
 
 	Environments Environments `yaml:"environments" json:"environments"` // what may be installed for one plugin alone
+	Trust        signed.Trust `yaml:"trust" json:"trust"`               // whose signatures of packages are believed
 }
 
 func (p Plugins) check() []error {
@@ -46,7 +49,7 @@ func (p Plugins) check() []error {
 	if cpu := time.Duration(p.CPU); cpu != 0 && cpu < time.Second {
 		errs = append(errs, fmt.Errorf("plugins.cpu is %s; it is a second or more, or 0s for no bound", cpu))
 	}
-	return append(errs, p.Environments.check()...)
+	return append(append(errs, p.Environments.check()...), p.Trust.Check()...)
 }
 
 // Bytes is a number of bytes, written as such or with a unit: 512MiB, 1GiB.

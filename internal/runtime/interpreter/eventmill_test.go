@@ -129,7 +129,7 @@ func TestTestsOfAToolOfEventMill(t *testing.T) {
 	run := func(tests string) (string, error) {
 		t.Helper()
 		tree := millTree(t, map[string]string{"plugins/log_analysis/echoes/tests/test_contract.py": tests})
-		argv, err := i.TestCommand(t.Context(), plugin.Package{Dir: tree, Dev: true}, mill("log_analysis/echoes"))
+		argv, err := i.TestCommand(t.Context(), plugin.Package{Dir: tree, Dev: true}, mill("log_analysis/echoes"), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,6 +160,6 @@ class Case(unittest.TestCase):
 	if out, err := run("x = 1\n"); err == nil {
 		t.Errorf("no tests at all pass\n%s", out)
 	}
-	_, err := i.TestCommand(t.Context(), plugin.Package{Dir: millTree(t, nil), Dev: true}, mill("log_analysis/echoes"))
+	_, err := i.TestCommand(t.Context(), plugin.Package{Dir: millTree(t, nil), Dev: true}, mill("log_analysis/echoes"), "")
 	is(t, err, plugin.CodeNotFound, "there is no test*.py in ", "log_analysis/echoes")
 }

@@ -126,7 +126,7 @@ class Case(unittest.TestCase):
 	} {
 		word, passes := c.word, c.passes
 		pack, m := notesPackage(t, map[string]string{"tests/test_notes.py": strings.ReplaceAll(c.tests, "WORD", word), c.more: ""})
-		argv, err := i.TestCommand(t.Context(), plugin.Package{Dir: pack, Dev: true}, m)
+		argv, err := i.TestCommand(t.Context(), plugin.Package{Dir: pack, Dev: true}, m, "")
 		if err != nil {
 			t.Fatal(err)
 		}

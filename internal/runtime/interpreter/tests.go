@@ -2,8 +2,11 @@ package interpreter
 
 import (
 	"context"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,56 +16,69 @@ import (
 // TestCommand returns the program that runs the unit tests of the plugin m in
 // pkg with the SDK at hand, to be started in the package's directory:
 //
-//	.py             unittest, over test*.py
-//	Shu             unittest, over test*.py, with shu_plugin_sdk and the package under its own name
-//	Event Mill      pytest where it is installed, else unittest, over the tool's test*.py
-//	.ts, .js, .mjs  node --test, over *.test.ts, *.test.js and *.test.mjs
+//	.py             pytest where it is installed, else unittest, over test*.py and *_test.py
+//	Shu             likewise, with shu_plugin_sdk and the package under its own name
+//	Event Mill      likewise, with framework and the tree as `plugins`
+//	.ts, .js, .mjs  vitest where the plugin has it installed, else node --test, over *.test.ts, *.test.js and *.test.mjs
+//	a command       go test where there is a go.mod, else what its test files are written in
 //
-// in the plugin's directory and its tests or test. Without tests, and for a
-// plugin that is run by a command, the error is not_found.
-func (i *Interpreters) TestCommand(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
-	var argv []string
-	var err error
-	switch extension := filepath.Ext(m.Runner.Entry); {
-	case m.Contract.SharesProcess:
-		argv, err = i.toolTests(ctx, pkg, m)
-	case m.Contract.ShimManifest:
-		argv, err = i.shuTests(ctx, pkg, m)
-	case extension == ".py":
-		argv, err = i.pythonTests(ctx, pkg)
-	case slices.Contains(nodeExtensions, extension):
-		argv, err = i.nodeTests(ctx, pkg)
-	default:
-		err = plugin.Errorf(plugin.CodeNotFound, "a plugin that is run by a command is tested with the tools of its own language")
-	}
+// in the plugin's directory, and in its tests or test with what is below. junit
+// is the file that the results are written to as JUnit XML, "" for none. Without tests
+// the error is not_found; without the program that runs them it is dependency_missing.
+func (i *Interpreters) TestCommand(ctx context.Context, pkg plugin.Package, m *plugin.Manifest, junit string) ([]string, error) {
+	argv, err := i.testCommand(ctx, pkg, m, junit)
 	if err != nil {
 		return nil, named(m.Name, err)
 	}
 	return argv, nil
 }
 
-// testsPath lets tests import what plugins may: an isolated Python leaves the
-// packages out that only the user has.
-const testsPath = `import sys
-sys.path += filter(None, [sys._xoptions.get("user_site")])
-`
-
-// unittests runs the tests of each directory given after the SDK's and the
-// package's own.
-const unittests = testsPath + `import sys, unittest
-sdk, package, *folders = sys.argv[1:]
-sys.path[:0] = [package, sdk]
-sys.argv[:] = ["mortise test"]
-suite = unittest.TestSuite(unittest.TestLoader().discover(folder) for folder in folders)
-sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())`
-
-func (i *Interpreters) pythonTests(ctx context.Context, pkg plugin.Package) ([]string, error) {
-	return i.unittests(ctx, pkg, unittests)
+func (i *Interpreters) testCommand(ctx context.Context, pkg plugin.Package, m *plugin.Manifest, junit string) ([]string, error) {
+	switch extension := filepath.Ext(m.Runner.Entry); {
+	case m.Contract.SharesProcess:
+		tool := filepath.Join(pkg.Dir, filepath.FromSlash(m.Dir))
+		return i.pythonTests(ctx, pkg, tested{"eventmill", tool, tool, junit})
+	case m.Contract.ShimManifest:
+		about, err := aboutManifest(m)
+		if err != nil {
+			return nil, err
+		}
+		return i.pythonTests(ctx, pkg, tested{"shu", pkg.Dir, about, junit})
+	case extension == ".py":
+		return i.pythonTests(ctx, pkg, tested{"mortise", pkg.Dir, "", junit})
+	case slices.Contains(nodeExtensions, extension):
+		return i.nodeTests(ctx, pkg, junit)
+	}
+	if exists(filepath.Join(pkg.Dir, "go.mod")) {
+		return goTests(junit)
+	}
+	argv, err := i.pythonTests(ctx, pkg, tested{"mortise", pkg.Dir, "", junit})
+	if plugin.CodeOf(err) == plugin.CodeNotFound {
+		argv, err = i.nodeTests(ctx, pkg, junit)
+	}
+	if plugin.CodeOf(err) == plugin.CodeNotFound {
+		return nil, plugin.Errorf(plugin.CodeNotFound, "there are no tests in %s: neither a go.mod, nor test*.py, nor *.test.ts, *.test.js or *.test.mjs", pkg.Dir)
+	}
+	return argv, err
 }
 
-// unittests runs a script that finds tests, with the SDK, the package, what is
-// given, and then the folders that tests are in.
-func (i *Interpreters) unittests(ctx context.Context, pkg plugin.Package, script string, given ...string) ([]string, error) {
+// NeedsPytest is the exit status of tests that only pytest can run, where it is not
+// installed; what to install is on their standard error.
+const NeedsPytest = 69
+
+// maxTests bounds the test files of one plugin.
+const maxTests = 2000
+
+// tested is what _tests.py is told of a plugin in Python.
+type tested struct {
+	kind  string // mortise, shu or eventmill
+	dir   string // where its tests are
+	about string // what else its kind needs to be known
+	junit string
+}
+
+// pythonTests runs the SDK's _tests.py.
+func (i *Interpreters) pythonTests(ctx context.Context, pkg plugin.Package, t tested) ([]string, error) {
 	found, err := i.python.find(ctx, pkg.Dir)
 	if err != nil {
 		return nil, err
@@ -71,119 +87,56 @@ func (i *Interpreters) unittests(ctx context.Context, pkg plugin.Package, script
 	if err != nil {
 		return nil, err
 	}
-	files := testFiles(pkg.Dir, func(name string) bool { return strings.HasPrefix(name, "test") && filepath.Ext(name) == ".py" })
-	if len(files) == 0 {
-		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no test*.py in %s", pkg.Dir)
+	files, err := testFiles(t.dir, func(name string) bool {
+		return filepath.Ext(name) == ".py" && (strings.HasPrefix(name, "test") || strings.HasSuffix(name, "_test.py"))
+	})
+	if err != nil {
+		return nil, err
 	}
-	argv := append(isolated(found, i.pycache()), "-c", script, sdk, pkg.Dir)
-	argv = append(argv, given...)
-	fixed := len(argv)
+	if len(files) == 0 {
+		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no test*.py in %s", t.dir)
+	}
+	argv := append(isolated(found, i.pycache()), filepath.Join(sdk, "mortise", "_tests.py"), t.kind, sdk, pkg.Dir, t.about, t.junit)
 	for _, file := range files {
-		if folder := filepath.Join(pkg.Dir, filepath.Dir(file)); !slices.Contains(argv[fixed:], folder) {
-			argv = append(argv, folder)
-		}
+		argv = append(argv, filepath.Join(t.dir, file))
 	}
 	return argv, nil
 }
 
-// tooltests runs the tests of a tool of Event Mill with the modules that the
-// host provides, and with the package that the tool stands in as `plugins`. What
-// is written as functions runs without pytest too, as far as it takes no fixtures.
-const tooltests = testsPath + `import sys, os, inspect, unittest
-sdk, package, tool, *folders = sys.argv[1:]
-sys.path[:0] = [tool, os.path.join(sdk, "eventmill"), sdk]
-if os.path.basename(package) == "plugins":
-    sys.path.insert(1, os.path.dirname(package))
-sys.argv[:] = ["mortise test"]
-try:
-    import pytest
-except ImportError:
-    pytest = None
-if pytest is not None:
-    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", tool, *folders]))
-loader, suite = unittest.TestLoader(), unittest.TestSuite()
-for folder in folders:
-    suite.addTests(loader.discover(folder, top_level_dir=folder))
-    for name in sorted(os.listdir(folder)):
-        module = sys.modules.get(name[:-3]) if name.startswith("test") and name.endswith(".py") else None
-        for title, test in sorted(vars(module).items() if module else ()):
-            if title.startswith("test") and inspect.isfunction(test):
-                if inspect.signature(test).parameters:
-                    print(f"not run: {name[:-3]}.{title} takes fixtures, which pytest has: pip install pytest", file=sys.stderr)
-                else:
-                    suite.addTest(unittest.FunctionTestCase(test))
-if not suite.countTestCases():
-    sys.exit("not one test was run")
-sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())`
-
-func (i *Interpreters) toolTests(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
-	found, err := i.python.find(ctx, pkg.Dir)
+// goTests is what tests a plugin in Go.
+func goTests(junit string) ([]string, error) {
+	if junit != "" {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "go test writes no JUnit file: leave --junit and --json away")
+	}
+	tool, err := exec.LookPath("go")
 	if err != nil {
-		return nil, err
+		return nil, plugin.Errorf(plugin.CodeDependencyMissing, "the tests are written in Go, and there is no Go toolchain on PATH")
 	}
-	sdk, err := i.pythonSDK.layOut()
-	if err != nil {
-		return nil, err
-	}
-	dir := filepath.Join(pkg.Dir, filepath.FromSlash(m.Dir))
-	files := testFiles(dir, func(name string) bool { return strings.HasPrefix(name, "test") && filepath.Ext(name) == ".py" })
-	if len(files) == 0 {
-		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no test*.py in %s", dir)
-	}
-	argv := append(isolated(found, i.pycache()), "-c", tooltests, sdk, pkg.Dir, dir)
-	fixed := len(argv)
-	for _, file := range files {
-		if folder := filepath.Join(dir, filepath.Dir(file)); !slices.Contains(argv[fixed:], folder) {
-			argv = append(argv, folder)
-		}
-	}
-	return argv, nil
+	return []string{tool, "test", "./..."}, nil
 }
 
-// shutests runs the tests of a Shu plugin with the package under the name that
-// its manifest gives it, and shu_plugin_sdk at hand. Each is a module of that
-// package, so that relative imports work.
-const shutests = testsPath + `import sys, os, unittest
-sdk, package, about, *folders = sys.argv[1:]
-sys.path[:0] = [os.path.join(sdk, "shu"), sdk]
-from _shim.about import About
-from _shim.load import Package
-own = Package(package, About(about))
-own.open()
-sys.argv[:] = ["mortise test"]
-loader, suite = unittest.TestLoader(), unittest.TestSuite()
-for folder in folders:
-    if not own.parents:
-        suite.addTest(loader.discover(folder))
-        continue
-    sys.path.insert(0, folder)
-    steps = [step for step in os.path.relpath(folder, package).split(os.sep) if step != "."]
-    for name in sorted(os.listdir(folder)):
-        if name.startswith("test") and name.endswith(".py"):
-            suite.addTest(loader.loadTestsFromName(".".join([own.parents[-1], *steps, name[:-3]])))
-sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())`
-
-func (i *Interpreters) shuTests(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
-	about, err := aboutManifest(m)
-	if err != nil {
-		return nil, err
-	}
-	return i.unittests(ctx, pkg, shutests, about)
-}
-
-func (i *Interpreters) nodeTests(ctx context.Context, pkg plugin.Package) ([]string, error) {
+func (i *Interpreters) nodeTests(ctx context.Context, pkg plugin.Package, junit string) ([]string, error) {
 	found, err := i.node.find(ctx, pkg.Dir)
 	if err != nil {
 		return nil, err
 	}
-	files := testFiles(pkg.Dir, func(name string) bool {
+	files, err := testFiles(pkg.Dir, func(name string) bool {
 		extension := filepath.Ext(name)
 		return slices.Contains(nodeExtensions, extension) && strings.HasSuffix(name, ".test"+extension)
 	})
+	if err != nil {
+		return nil, err
+	}
 	if len(files) == 0 {
 		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no *.test.ts, *.test.js or *.test.mjs in %s", pkg.Dir)
 	}
+	if slices.ContainsFunc(files, func(name string) bool { return usesVitest(filepath.Join(pkg.Dir, name)) }) {
+		return i.vitest(found, pkg.Dir, junit)
+	}
 	argv := []string{found.Real, "--enable-source-maps", "--test"}
+	if junit != "" {
+		argv = append(argv, "--test-reporter=spec", "--test-reporter-destination=stderr", "--test-reporter=junit", "--test-reporter-destination="+junit)
+	}
 	pkg.Dev = true // the user who runs tests is the plugin's author
 	for _, name := range files {
 		file, err := i.bundles.bundle(ctx, pkg, name, true)
@@ -195,16 +148,72 @@ func (i *Interpreters) nodeTests(ctx context.Context, pkg plugin.Package) ([]str
 	return argv, nil
 }
 
-// testFiles returns the tests of a package, below its directory.
-func testFiles(dir string, isTest func(name string) bool) []string {
-	var files []string
-	for _, folder := range []string{".", "tests", "test"} {
-		entries, _ := os.ReadDir(filepath.Join(dir, folder)) // a folder that is not there has none
-		for _, entry := range entries {
-			if entry.Type().IsRegular() && isTest(entry.Name()) {
-				files = append(files, filepath.Join(folder, entry.Name()))
-			}
+// importsVitest finds the import of vitest.
+var importsVitest = regexp.MustCompile(`(?m)(from|import)\s*\(?["']vitest["']`)
+
+// usesVitest reports whether a test is one for vitest.
+func usesVitest(file string) bool {
+	text, err := os.ReadFile(file)
+	return err == nil && importsVitest.Match(text)
+}
+
+// runVitest has vitest run the tests below a directory by its author's settings,
+// with the SDK under its name beside them.
+const runVitest = `import { pathToFileURL } from "node:url";
+const [program, root, sdk, junit] = process.argv.slice(1);
+const { startVitest } = await import(pathToFileURL(program).href);
+const reporters = junit ? ["default", "junit"] : ["default"];
+const options = { root, run: true, watch: false, reporters, ...(junit && { outputFile: { junit } }) };
+const alias = { "mortise/testing": sdk + "/src/testing.ts", mortise: sdk + "/src/index.ts" };
+const ran = await startVitest("test", [], options, { resolve: { alias } });
+await ran?.close();`
+
+// vitest is what runs tests that import it: the author's own, which is installed
+// beside the plugin or in a directory above. The SDK is at hand under its name.
+func (i *Interpreters) vitest(node Found, dir, junit string) ([]string, error) {
+	sdk, err := i.nodeSDK.layOut()
+	if err != nil {
+		return nil, err
+	}
+	for above := dir; ; above = filepath.Dir(above) {
+		program := filepath.Join(above, "node_modules", "vitest", "dist", "node.js")
+		if exists(program) {
+			return []string{node.Real, "--input-type=module", "-e", runVitest, "--", program, dir, sdk, junit}, nil
+		}
+		if above == filepath.Dir(above) {
+			return nil, plugin.Errorf(plugin.CodeDependencyMissing, "the tests import vitest, which is not installed: run `npm install --save-dev vitest` in %s", dir)
 		}
 	}
-	return files
+}
+
+// testFiles returns the tests of a package by their paths below its directory: those
+// at its top, and all that are in tests or test.
+func testFiles(dir string, isTest func(name string) bool) ([]string, error) {
+	var files []string
+	for _, folder := range []string{".", "tests", "test"} {
+		root := filepath.Join(dir, folder)
+		err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				if file == root {
+					return fs.SkipDir // a folder that is not there has none
+				}
+				return err
+			}
+			switch name := entry.Name(); {
+			case entry.IsDir() && file != root && (folder == "." || strings.HasPrefix(name, ".") || name == "node_modules" || name == "__pycache__"):
+				return fs.SkipDir
+			case !entry.Type().IsRegular() || !isTest(name):
+				return nil
+			case len(files) == maxTests:
+				return plugin.Errorf(plugin.CodeInvalidInput, "there are more than %d test files in %s", maxTests, dir)
+			}
+			relative, err := filepath.Rel(dir, file)
+			files = append(files, relative)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func (c *command) new() *cobra.Command {
-	var lang, dir string
+	var lang, contract, dir string
 	var only bool
 	return c.command(spec{
 		use:   "new NAME",
@@ -25,11 +25,13 @@ what they are about to do. The host runs it inside of itself; no Node is needed.
 		example: `  mortise new hello --lang python
   mortise run hello --set name=Ada
   mortise new careful --lang hook
+  mortise new letters --contract shu
   mortise check careful`,
 		door: nowhere,
 		flags: func(cmd *cobra.Command) {
 			flags := cmd.Flags()
-			flags.StringVar(&lang, "lang", "python", "language: python, ts, go, command for any other, or hook for what agents are to hear")
+			flags.StringVar(&lang, "lang", "", "language: python, ts, go, command for any other, or hook for what agents are to hear; python if empty, where the contract has it")
+			flags.StringVar(&contract, "contract", "mortise", "what it is written to: mortise, kernel, shu, eventmill, openhermit or runtime")
 			flags.StringVar(&dir, "dir", "", "where to write it; ./NAME if empty")
 			flags.BoolVar(&only, "no-register", false, "write the files and nothing else")
 			_ = cmd.RegisterFlagCompletionFunc("lang", cobra.FixedCompletions(host.PluginLanguages, cobra.ShellCompDirectiveNoFileComp))
@@ -39,7 +41,11 @@ what they are about to do. The host runs it inside of itself; no Node is needed.
 		if dir == "" {
 			dir = filepath.Join(".", name)
 		}
-		files, err := host.NewPlugin(dir, name, lang)
+		template, err := host.PluginTemplate(contract, lang)
+		if err != nil {
+			return err
+		}
+		files, err := host.NewPlugin(dir, name, template)
 		var unbuilt *host.NotBuilt
 		switch {
 		case errors.As(err, &unbuilt):
@@ -61,7 +67,7 @@ what they are about to do. The host runs it inside of itself; no Node is needed.
 			}
 		}
 		if c.json {
-			return c.print(map[string]any{"name": name, "dir": dir, "lang": lang, "files": files, "registered": !only})
+			return c.print(map[string]any{"name": name, "dir": dir, "lang": template, "contract": contract, "files": files, "registered": !only})
 		}
 		for _, file := range files {
 			fmt.Fprintln(c.out, filepath.Join(dir, file))
@@ -69,7 +75,7 @@ what they are about to do. The host runs it inside of itself; no Node is needed.
 		switch at := quoted(dir); {
 		case only:
 			c.say("next: mortise plugins register --dev %s", at)
-		case lang == "hook":
+		case template == "hook":
 			c.say("next: mortise check %s, and mortise plugins enable %s --agent AGENT", at, name)
 		default:
 			c.say("next: mortise run %s, and mortise check %s", name, at)

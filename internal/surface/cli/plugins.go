@@ -18,7 +18,8 @@ func (c *command) plugins() *cobra.Command {
 		c.pluginsList(), c.pluginsShow(), c.pluginsActions(), c.pluginsRegister(), c.pluginsEnable(), c.pluginsDisable(),
 		c.pluginsDiff(), c.pluginsApprove(), c.pluginsEnvironment(), c.pluginsMap(),
 		c.pluginsSubscribe("subscribe", "Let a plugin act for you, with your accounts and secrets", "acts for you", client.Plugins.Subscribe),
-		c.pluginsSubscribe("unsubscribe", "Keep a plugin from acting for you, in the calls of others too", "does not act for you any more", client.Plugins.Unsubscribe), c.pluginsRollback(), c.pluginsDelete())
+		c.pluginsSubscribe("unsubscribe", "Keep a plugin from acting for you, in the calls of others too", "does not act for you any more", client.Plugins.Unsubscribe), c.pluginsRollback(), c.pluginsDelete(),
+		c.pluginsPack(), c.pluginsKeygen(), c.pluginsSign(), c.pluginsVerify())
 	cmd.Aliases = []string{"plugin"}
 	return cmd
 }

@@ -122,6 +122,9 @@ func Plugin(w io.Writer, s PluginShown) error {
 	t.Row("dialect:", s.Dialect)
 	t.Row("versions:", strings.Join(s.Versions, " "))
 	t.Row("package:", s.Digest)
+	if s.Signer != "" {
+		t.Row("signed by:", string(s.Signer))
+	}
 	t.Row("path:", s.Path)
 	t.Row("source:", s.Source)
 	if m := s.Manifest; m != nil {

@@ -24,6 +24,7 @@ import (
 type Side struct {
 	Manifest *plugin.Manifest // nil for nothing at all
 	Files    []File
+	Signer   string // the publisher that signed it, and the key; "" for no one
 }
 
 // A File is one file of a package.
@@ -44,7 +45,7 @@ type Difference struct {
 
 // A Change is one place where the two sides differ.
 type Change struct {
-	At     string          `json:"at"` // a JSON pointer into the manifest, operations by name; of a file its path
+	At     string          `json:"at"` // a JSON pointer into the manifest, operations by name; /signer for who signed it; of a file its path
 	What   What            `json:"what"`
 	Before json.RawMessage `json:"before,omitzero"`
 	After  json.RawMessage `json:"after,omitzero"`
@@ -89,8 +90,30 @@ func Between(before, after Side) (Difference, error) {
 	slices.SortStableFunc(d.May, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(rank(a.At), rank(b.At)), cmp.Compare(a.At, b.At))
 	})
+	d.May = append(signers(before.Signer, after.Signer), d.May...)
 	d.Files = files(before.Files, after.Files)
 	return d, nil
+}
+
+// signers says that another one signed what came: it comes before all that a manifest says.
+func signers(before, after string) []Change {
+	if before == after {
+		return []Change{}
+	}
+	c := Change{At: "/signer", What: Changed}
+	text := func(signer string) json.RawMessage {
+		if signer == "" {
+			return nil
+		}
+		raw, _ := json.Marshal(signer) // a text has always a form
+		return raw
+	}
+	if c.Before, c.After = text(before), text(after); before == "" {
+		c.What = Added
+	} else if after == "" {
+		c.What = Removed
+	}
+	return []Change{c}
 }
 
 // Empty reports whether there is no difference.
