@@ -108,9 +108,14 @@ class Text:
         self.close()
 
     def __iter__(self) -> Iterator[str]:
+        for lines in self.batches():
+            yield from lines
+
+    def batches(self) -> Iterator[List[str]]:
+        """The lines, as many at a time as a block of the file has."""
         for lines in self._whole_lines():
             self.lines += len(lines)
-            yield from lines
+            yield lines
 
     def blocks(self) -> Iterator[str]:
         """The text in blocks that need not end where lines do."""
