@@ -94,7 +94,7 @@ def _analysed(payload: Dict[str, Any], context: Any, chosen: tooling.Chosen) -> 
     path = tooling.new_file(context, NAME, chosen, "jsonl") if rows else os.devnull
     outputs: Optional[List[Dict[str, Any]]] = None
     try:
-        with Text(chosen.path) as text, open(path, "w", encoding="utf-8") as table:
+        with Text(chosen.path, told=lambda done, size: tooling.tell(context, "reading " + chosen.name, done, size)) as text, open(path, "w", encoding="utf-8") as table:
             analysis.clock.anchor(text.head())
             written = 0
             for lines in text.batches():
@@ -106,7 +106,6 @@ def _analysed(payload: Dict[str, Any], context: Any, chosen: tooling.Chosen) -> 
                         if len(row) <= most:
                             most -= table.write(row)
                             written += 1
-                tooling.tell(context, "reading " + chosen.name, min(text.bytes, text.size), text.size)
             tooling.tell(context, "reading " + chosen.name, text.size, text.size)
         if written > limit:
             metadata = {"source_artifact": chosen.artifact_id, "rows": written, "complete": written == analysis.matched}
