@@ -34,12 +34,8 @@ echo "== captures of 100 MB, beside tshark"
 MORTISE_PCAP_MB="${PCAPMB:-100}" go test -count=1 -timeout 30m -v -run 'Tshark|Bounds' ./cmd/pcapsum
 echo "== 200 cron expressions in 30 time zones, beside a person who watches the clock"
 MORTISE_CRON_ZONES=30 MORTISE_CRON_SPECS="${CRONSPECS:-200}" MORTISE_CRON_MONTHS="${CRONMONTHS:-37}" go test -count=1 -timeout 1h -run Watches ./internal/agent/schedule
-echo "== the tools of investigations over files of 1 GiB, each within 256 MiB of memory"
-for tool in pcap_ip_search pcap_flow_analyzer context_enriched_analyzer image_analyzer; do
-	for dir in plugins/*/"$tool"; do
-		MORTISE_TOOL_MB="${TOOLMB:-1024}" PYTHONPATH="sdk/python/eventmill:$dir" python3 -B -m unittest discover -s "$dir/tests" -k large
-	done
-done
 echo "== an outreach from a document to its second mail, its host killed at ten points"
 MORTISE_STORY_POINTS=all MORTISE_GMAIL_CLIENT=1 go test -count=1 -timeout 1h -v -run 'TestOutreachStory|TestTheReceiverSpeaks' ./plugins
+echo "== the tools of investigations over files of 1 GiB, each in its cage with 256 MiB of memory, beside second implementations"
+python3 -B test/volume/volume.py bin/mortise "${TOOLMB:-1024}"
 cd bench && go run .

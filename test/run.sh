@@ -200,6 +200,11 @@ if have python3; then
 	for tool in $tools; do
 		part "${tool#*/}" env PYTHONPATH="sdk/python/eventmill:plugins/$tool" python3 -B -m unittest discover -q -s "plugins/$tool/tests"
 	done
+	if [ -x bin/mortise ]; then
+		part "the tools of investigations beside second implementations" on_disk python3 -B test/volume/volume.py bin/mortise "${VOLUMEMB:-20}"
+	else
+		without "the tools of investigations beside second implementations" "it could not be built"
+	fi
 else
 	without "Python SDK, pattern_extractor, $(echo $tools | tr ' ' ',')" "python3 is not installed"
 fi

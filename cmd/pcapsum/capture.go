@@ -45,6 +45,11 @@ func openCapture(path string) (*capture, error) {
 	if err != nil {
 		return nil, &failure{codeUnreadable, err.Error()}
 	}
+	return readCapture(file, path)
+}
+
+// readCapture takes a file that is open, at its beginning, and closes it where it is no capture.
+func readCapture(file *os.File, path string) (*capture, error) {
 	c := &capture{file: file}
 	if err := c.begin(); err != nil {
 		file.Close()

@@ -5,6 +5,9 @@
 //
 //	pcapsum [flags] CAPTURE
 //
+// With -stdin the capture is standard input, a file, and CAPTURE what errors call it: who
+// opened the file sees by its offset how far the reading is.
+//
 // Standard output holds a report, or an object with the one member error when
 // there is nothing to report; the exit status is 1 then, and 2 for a mistake
 // in the flags.
@@ -43,6 +46,7 @@ func (f *failure) Error() string { return f.Message }
 // options are the command line.
 type options struct {
 	path      string
+	stdin     bool   // whether standard input is the file, whose name path is
 	limit     int    // most entries in each list of the report
 	flows     int    // most conversations that are kept apart
 	table     string // file for all conversations; none if empty
@@ -79,6 +83,7 @@ func parse(args []string, words io.Writer) (options, error) {
 	flags.SetOutput(words)
 	flags.IntVar(&o.limit, "limit", 20, "most entries in each list of the report")
 	flags.IntVar(&o.flows, "max-flows", maxFlows, "most conversations that are kept apart")
+	flags.BoolVar(&o.stdin, "stdin", false, "read the capture from standard input, which is a file")
 	flags.StringVar(&o.table, "table", "", "write all conversations to this file, one JSON object a line")
 	flags.Int64Var(&o.tableSize, "table-bytes", 128<<20, "most bytes of that file; the largest conversations come first")
 	if err := flags.Parse(args); err != nil {
@@ -100,9 +105,17 @@ func parse(args []string, words io.Writer) (options, error) {
 	return o, errors.New("wrong flags")
 }
 
+// open opens the capture.
+func (o options) open() (*capture, error) {
+	if o.stdin {
+		return readCapture(os.Stdin, o.path)
+	}
+	return openCapture(o.path)
+}
+
 // run reads the capture and says what is in it.
 func run(o options) (*report, error) {
-	capture, err := openCapture(o.path)
+	capture, err := o.open()
 	if err != nil {
 		return nil, err
 	}

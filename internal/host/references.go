@@ -43,7 +43,10 @@ func (r References) Add(ctx context.Context, key, file string) (ReferenceKey, er
 	return r.refer(ctx, "add", key, func() (ReferenceKey, error) { return r.data.Add(key, file) })
 }
 
-// Put puts data, in the form json, csv or txt, in the place of a key's.
+// ReferencePrevious is the form that puts back what a key had before its last change.
+const ReferencePrevious = reference.Previous
+
+// Put puts data, in the form json, csv, txt or [ReferencePrevious], in the place of a key's.
 func (r References) Put(ctx context.Context, key, form string, raw []byte) (ReferenceKey, error) {
 	return r.refer(ctx, "add", key, func() (ReferenceKey, error) { return r.data.Put(key, form, raw) })
 }

@@ -30,7 +30,8 @@ type Technique struct {
 	Name    string   `json:"name"`
 	Tactics []string `json:"tactics"` // Initial Access, Command And Control
 	URL     string   `json:"url"`
-	Matrix  string   `json:"matrix"` // enterprise, mobile, ics
+	Matrix  string   `json:"matrix"`            // enterprise, mobile, ics
+	Version string   `json:"version,omitempty"` // of the matrix: 18.1; empty where the bundle does not say
 }
 
 // matrices are the names by which bundles call a matrix.
@@ -46,6 +47,7 @@ type object struct {
 	Name       string   `json:"name"`
 	Revoked    bool     `json:"revoked"`
 	Deprecated bool     `json:"x_mitre_deprecated"`
+	Version    string   `json:"x_mitre_version"`
 	Domains    []string `json:"x_mitre_domains"`
 	Phases     []struct {
 		Chain string `json:"kill_chain_name"`
@@ -57,6 +59,12 @@ type object struct {
 		URL    string `json:"url"`
 	} `json:"external_references"`
 }
+
+// versionForm is what a version of a matrix looks like.
+var versionForm = regexp.MustCompile(`^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$`)
+
+// collectionType is the type of the object that says which matrix a bundle is, and of which version.
+const collectionType = "x-mitre-collection"
 
 var techniqueID = regexp.MustCompile(`^T[0-9]{4}(\.[0-9]{3})?$`)
 
@@ -72,7 +80,7 @@ func ReadMitre(r io.Reader) (map[string]Technique, error) {
 	if err != nil || token.Kind() != '{' {
 		return nil, bad("it is no JSON object")
 	}
-	table := map[string]Technique{}
+	table, versions := map[string]Technique{}, map[string]string{}
 	bundle, found := false, false
 	for dec.PeekKind() != '}' {
 		name, err := dec.ReadToken()
@@ -82,7 +90,7 @@ func ReadMitre(r io.Reader) (map[string]Technique, error) {
 		switch name.String() {
 		case "objects":
 			found = true
-			if err := readObjects(dec, table); err != nil {
+			if err := readObjects(dec, table, versions); err != nil {
 				return nil, bad("%w", err)
 			}
 		case "type":
@@ -106,11 +114,15 @@ func ReadMitre(r io.Reader) (map[string]Technique, error) {
 	case len(table) == 0:
 		return nil, bad("there is no technique in it that is in use")
 	}
+	for id, t := range table {
+		t.Version = versions[t.Matrix]
+		table[id] = t
+	}
 	return table, nil
 }
 
-// readObjects reads the member objects.
-func readObjects(dec *jsontext.Decoder, table map[string]Technique) error {
+// readObjects reads the member objects: techniques by id, and the version of each matrix that a collection names.
+func readObjects(dec *jsontext.Decoder, table map[string]Technique, versions map[string]string) error {
 	token, err := dec.ReadToken()
 	if err != nil {
 		return err
@@ -129,6 +141,12 @@ func readObjects(dec *jsontext.Decoder, table map[string]Technique) error {
 		var o object
 		if raw.Kind() != '{' || json.Unmarshal(raw, &o, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil {
 			continue // of another form than any technique
+		}
+		if o.Type == collectionType && versionForm.MatchString(o.Version) {
+			matrix, _, _ := strings.Cut(strings.ToLower(o.Name), " ") // Enterprise ATT&CK
+			if _, known := matrices[matrix+"-attack"]; known {
+				versions[matrix] = o.Version
+			}
 		}
 		id, technique, ok := techniqueOf(&o)
 		if !ok {

@@ -43,9 +43,10 @@ func Open(dir string) *Data { return &Data{dir} }
 // A Key is one thing that can be looked up.
 type Key struct {
 	Key       string    `json:"key"`
-	Form      string    `json:"form"` // json, txt, csv
+	Form      string    `json:"form"` // json, txt, csv; bundled for what comes along
 	Size      int64     `json:"size"`
 	UpdatedAt time.Time `json:"updated_at"`
+	Version   string    `json:"version,omitempty"` // of the table of techniques: enterprise 18.1, ics 18.1
 }
 
 var keyForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
@@ -139,13 +140,11 @@ func valueOf(raw []byte, ending string) (json.RawMessage, error) {
 	return json2.Marshal(string(raw))
 }
 
-// List returns all keys, in the order of the alphabet.
+// List returns all keys, in the order of the alphabet; the bundled table of techniques is
+// one where no other is in its place.
 func (d *Data) List() ([]Key, error) {
 	entries, err := os.ReadDir(d.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return []Key{}, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	keys := []Key{}
@@ -159,9 +158,69 @@ func (d *Data) List() ([]Key, error) {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		keys = append(keys, Key{Key: key, Form: ending[1:], Size: info.Size(), UpdatedAt: info.ModTime().UTC().Truncate(time.Microsecond)})
+		found := Key{Key: key, Form: ending[1:], Size: info.Size(), UpdatedAt: info.ModTime().UTC().Truncate(time.Microsecond)}
+		found.Version = d.version(found)
+		keys = append(keys, found)
 	}
+	if !slices.ContainsFunc(keys, func(k Key) bool { return k.Key == MitreTechniques }) {
+		keys = append(keys, bundledKey())
+	}
+	slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.Key, b.Key) })
 	return keys, nil
+}
+
+// version is that of a key's data, which the table of techniques alone has.
+func (d *Data) version(k Key) string {
+	if k.Key != MitreTechniques || k.Form != "json" {
+		return ""
+	}
+	value, _, err := d.Get(context.Background(), k.Key, MaxFile)
+	if err != nil {
+		return "" // who looks it up is told
+	}
+	return versionsOf(value)
+}
+
+// Previous is the form that puts back what a key had before its last change.
+const Previous = "previous"
+
+// before is the name under which that is kept; it can be no key's.
+func before(key string) string { return ".before-" + key }
+
+// Restore puts back what a key had before its last change; a second time puts back that one.
+// Error: not_found where nothing was there before.
+func (d *Data) Restore(key string) (Key, error) {
+	if err := CheckKey(key); err != nil {
+		return Key{}, err
+	}
+	for _, ending := range endings {
+		raw, err := os.ReadFile(filepath.Join(d.dir, before(key)+ending))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return Key{}, err
+		}
+		return d.set(key, ending, raw, "what was there before")
+	}
+	return Key{}, plugin.Errorf(plugin.CodeNotFound, "nothing is kept of what %s was before: it was changed once at most", key)
+}
+
+// keepBefore keeps what a key has, in the place of what is kept already.
+func (d *Data) keepBefore(key string) error {
+	for _, ending := range endings {
+		now := filepath.Join(d.dir, key+ending)
+		if _, err := os.Lstat(now); err != nil {
+			continue
+		}
+		for _, other := range endings {
+			if err := os.Remove(filepath.Join(d.dir, before(key)+other)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		return os.Link(now, filepath.Join(d.dir, before(key)+ending))
+	}
+	return nil
 }
 
 // Add puts the content of a file in the place of a key's. The ending of its name
@@ -178,9 +237,13 @@ func (d *Data) Add(key, file string) (Key, error) {
 }
 
 // Put puts data in the place of a key's. form is json, csv or txt; anything else is text.
+// With [Previous] there is no data: it is [Data.Restore].
 func (d *Data) Put(key, form string, raw []byte) (Key, error) {
 	if err := CheckKey(key); err != nil {
 		return Key{}, err
+	}
+	if form == Previous {
+		return d.Restore(key)
 	}
 	if len(raw) > MaxFile {
 		return Key{}, plugin.Errorf(plugin.CodeInputTooLarge, "%d bytes; reference data has at most %d", len(raw), MaxFile)
@@ -252,6 +315,9 @@ func (d *Data) put(key, ending string, raw []byte) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
+	if err := d.keepBefore(key); err != nil {
+		return Key{}, err
+	}
 	path := filepath.Join(d.dir, key+ending)
 	if err := os.Rename(temp.Name(), path); err != nil {
 		return Key{}, err
@@ -267,7 +333,9 @@ func (d *Data) put(key, ending string, raw []byte) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	return Key{Key: key, Form: ending[1:], Size: info.Size(), UpdatedAt: info.ModTime().UTC().Truncate(time.Microsecond)}, nil
+	done := Key{Key: key, Form: ending[1:], Size: info.Size(), UpdatedAt: info.ModTime().UTC().Truncate(time.Microsecond)}
+	done.Version = d.version(done)
+	return done, nil
 }
 
 // Remove takes a key away.

@@ -37,7 +37,7 @@ func get(t *testing.T, d *Data, key string) string {
 func TestKeysAreKeptAndFound(t *testing.T) {
 	t.Parallel()
 	d := Open(filepath.Join(t.TempDir(), "reference"))
-	if keys, err := d.List(); err != nil || len(keys) != 0 || get(t, d, "a") != "-" {
+	if keys, err := d.List(); err != nil || len(keys) != 1 || keys[0].Form != Bundled || get(t, d, "a") != "-" {
 		t.Errorf("before anything is there: %v %v", keys, err)
 	}
 	for _, add := range []struct{ key, name, text, want string }{
@@ -52,7 +52,7 @@ func TestKeysAreKeptAndFound(t *testing.T) {
 		}
 	}
 	keys, err := d.List()
-	if err != nil || len(keys) != 3 || keys[0].Key != "hosts" || keys[0].Form != "csv" || keys[2].Form != "txt" {
+	if err != nil || len(keys) != 4 || keys[0].Key != "hosts" || keys[0].Form != "csv" || keys[1].Form != Bundled || keys[3].Form != "txt" {
 		t.Errorf("%+v %v", keys, err)
 	}
 	if err := d.Remove("hosts"); err != nil || get(t, d, "hosts") != "-" {
@@ -183,7 +183,7 @@ func TestWhatIsNoBundleIsRefused(t *testing.T) {
 			t.Errorf("%.60q: %v", text, err)
 		}
 	}
-	if keys, err := d.List(); err != nil || len(keys) != 0 {
+	if keys, err := d.List(); err != nil || len(keys) != 1 || keys[0].Form != Bundled {
 		t.Errorf("kept: %v %v", keys, err)
 	}
 }

@@ -3,6 +3,8 @@ package reference
 import (
 	_ "embed"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -13,7 +15,10 @@ import (
 
 // BundledVersion says what the table of techniques holds that is there before a
 // bundle of ATT&CK was read.
-const BundledVersion = "ids, names and tactics of ATT&CK, version 18"
+const BundledVersion = "18"
+
+// Bundled is the form of a key whose data comes along with the host.
+const Bundled = "bundled"
 
 //go:embed techniques.txt
 var techniquesText string
@@ -53,7 +58,7 @@ func bundledTechniques() map[string]Technique {
 		for i := range parts {
 			parts[i] = strings.TrimSpace(parts[i])
 		}
-		id, t := parts[0], Technique{Name: parts[1], Tactics: []string{}, Matrix: matrix, URL: addressOf(parts[0])}
+		id, t := parts[0], Technique{Name: parts[1], Tactics: []string{}, Matrix: matrix, URL: addressOf(parts[0]), Version: BundledVersion}
 		for mark := range strings.FieldsSeq(parts[2]) {
 			t.Tactics = append(t.Tactics, tactics[mark])
 		}
@@ -62,11 +67,35 @@ func bundledTechniques() map[string]Technique {
 			number, name, found := strings.Cut(strings.TrimSpace(sub), " ")
 			if found {
 				own := id + "." + number
-				table[own] = Technique{Name: name, Tactics: t.Tactics, Matrix: matrix, URL: addressOf(own)}
+				table[own] = Technique{Name: name, Tactics: t.Tactics, Matrix: matrix, URL: addressOf(own), Version: BundledVersion}
 			}
 		}
 	}
 	return table
+}
+
+// bundledKey is what a list has of the excerpt, which was never changed here.
+func bundledKey() Key {
+	return Key{Key: MitreTechniques, Form: Bundled, Size: int64(len(bundled())), Version: versionsOf(bundled())}
+}
+
+// versionsOf says of which version each matrix of a table of techniques is: enterprise 18.1, ics 18.1.
+// It is empty for what is no such table, or says no version.
+func versionsOf(table []byte) string {
+	var techniques map[string]struct {
+		Matrix  string `json:"matrix"`
+		Version string `json:"version"`
+	}
+	if json2.Unmarshal(table, &techniques) != nil {
+		return ""
+	}
+	found := map[string]bool{}
+	for _, t := range techniques {
+		if _, known := matrices[t.Matrix+"-attack"]; known && versionForm.MatchString(t.Version) {
+			found[t.Matrix+" "+t.Version] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
 }
 
 // addressOf is where MITRE has a technique.

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // TestTechniquesAreThereBeforeABundleWasRead: those of the matrices enterprise
@@ -70,5 +72,55 @@ func TestTechniquesAreThereBeforeABundleWasRead(t *testing.T) {
 	}
 	if value := get(t, d, "mitre_techniques"); value != `{"T1":{}}` {
 		t.Errorf("after it was added it is %.80s", value)
+	}
+}
+
+// TestTablesSayTheirVersionAndComeBack: each matrix is of the version that its bundle
+// says, whatever the order of its objects, and the table before can be had again.
+func TestTablesSayTheirVersionAndComeBack(t *testing.T) {
+	t.Parallel()
+	d := Open(t.TempDir())
+	version := func(k Key, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := d.List()
+		if err != nil || len(list) != 1 || list[0] != k {
+			t.Fatalf("listed %+v, %v; it was %+v", list, err, k)
+		}
+		return k.Version
+	}
+	if list, err := d.List(); err != nil || len(list) != 1 || list[0].Form != Bundled || list[0].Version != "enterprise 18, ics 18" || list[0].Size == 0 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	bundle := func(name, matrix, id, version string) string {
+		return file(t, name, `{"type":"bundle","objects":[
+			{"type":"attack-pattern","name":"One","x_mitre_version":"1.3","external_references":[{"source_name":"mitre-attack","external_id":"`+id+`"}],"x_mitre_domains":["`+strings.ToLower(matrix)+`-attack"]},
+			{"type":"x-mitre-collection","name":"`+matrix+` ATT&CK","x_mitre_version":"`+version+`"}]}`)
+	}
+	enterprise, ics, mobile := bundle("e.json", "Enterprise", "T1001", "19.0"), bundle("i.json", "ICS", "T0800", "19.0"), bundle("m.json", "Mobile", "T1400", "18.1")
+	key, counts, err := d.AddMitre(enterprise, ics, mobile)
+	if got := version(key, err); got != "enterprise 19.0, ics 19.0, mobile 18.1" || len(counts) != 3 {
+		t.Errorf("%q, %v", got, counts)
+	}
+	if _, err := d.Restore(MitreTechniques); plugin.CodeOf(err) != plugin.CodeNotFound {
+		t.Errorf("nothing was there before, and %v", err)
+	}
+	key, _, err = d.AddMitre(bundle("n.json", "Enterprise", "T1001", "20"))
+	if got := version(key, err); got != "enterprise 20" {
+		t.Error(got)
+	}
+	for _, want := range []string{"enterprise 19.0, ics 19.0, mobile 18.1", "enterprise 20"} {
+		if got := version(d.Put(MitreTechniques, Previous, nil)); got != want {
+			t.Errorf("%q came back in the place of %q", got, want)
+		}
+	}
+	key, _, err = d.AddMitre(bundle("o.json", "Enterprise", "T1001", "</script>"))
+	if got := version(key, err); got != "" {
+		t.Errorf("%q is no version", got)
+	}
+	if _, err := d.Restore("../x"); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+		t.Error(err)
 	}
 }

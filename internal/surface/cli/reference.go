@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -19,8 +20,8 @@ func (c *command) reference() *cobra.Command {
 directory reference of the data directory. Plugins do without what is not there.
 
 An excerpt of MITRE ATT&CK, of the matrices enterprise and ics, is there as
-mitre_techniques until another is added.`,
-	}, c.referenceList(), c.referenceAdd(), c.referenceRemove(), c.referenceMitre())
+mitre_techniques until the whole is put in its place with update.`,
+	}, c.referenceList(), c.referenceAdd(), c.referenceRemove(), c.referenceUpdate())
 }
 
 func (c *command) referenceList() *cobra.Command {
@@ -57,19 +58,34 @@ func (c *command) referenceRemove() *cobra.Command {
 	}
 }
 
-func (c *command) referenceMitre() *cobra.Command {
+func (c *command) referenceUpdate() *cobra.Command {
+	var undo bool
 	return list(c, spec{
 		anywhere: true,
-		use:      "mitre FILE...",
+		use:      "update [FILE...]",
 		short:    "Make the table of techniques from bundles of MITRE ATT&CK",
 		long: `Make the table of techniques from bundles of MITRE ATT&CK, as MITRE publishes them in
-STIX 2 (enterprise-attack.json, mobile-attack.json, ics-attack.json). What was revoked
-or deprecated is left out.
+STIX 2.1 (enterprise-attack.json, mobile-attack.json, ics-attack.json): name all that
+are to be in it. What was revoked or deprecated is left out. The table before is kept,
+and --undo puts it back.
 
 Plugins find them under mitre_techniques, in the place of the excerpt that is there
-before: {"T1566.001": {name, tactics, url, matrix}}.`,
-		example: `  mortise reference mitre enterprise-attack.json`,
+before: {"T1566.001": {name, tactics, url, matrix, version}}.`,
+		example: `  mortise reference update enterprise-attack.json mobile-attack.json ics-attack.json`,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().BoolVar(&undo, "undo", false, "put back the table that was there before")
+		},
+		check: func(args []string) error {
+			if undo == (len(args) > 0) {
+				return usage{errors.New("name the bundles, or give --undo")}
+			}
+			return nil
+		},
 	}, view.References, func(ctx context.Context, q *ask) ([]host.ReferenceKey, error) {
+		if undo {
+			key, err := q.References().Put(ctx, host.MitreTechniques, host.ReferencePrevious, nil)
+			return []host.ReferenceKey{key}, err
+		}
 		key, counts, err := q.References().AddMitre(ctx, q.args...)
 		if err == nil {
 			for _, matrix := range slices.Sorted(maps.Keys(counts)) {

@@ -191,6 +191,7 @@ type Policies interface {
 // References are [host.References].
 type References interface {
 	Add(ctx context.Context, key, file string) (host.ReferenceKey, error)
+	Put(ctx context.Context, key, form string, text []byte) (host.ReferenceKey, error)
 	AddMitre(ctx context.Context, files ...string) (key host.ReferenceKey, counts map[string]int, err error)
 	List() ([]host.ReferenceKey, error)
 	Remove(ctx context.Context, key string) error

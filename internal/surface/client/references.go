@@ -24,7 +24,7 @@ func (r remoteReferences) Add(ctx context.Context, key, file string) (host.Refer
 	if err != nil {
 		return host.ReferenceKey{}, err
 	}
-	return r.put(ctx, key, form, text)
+	return r.Put(ctx, key, form, text)
 }
 
 // AddMitre implements [References]. The bundles are read here, and the table is sent.
@@ -33,11 +33,12 @@ func (r remoteReferences) AddMitre(ctx context.Context, files ...string) (host.R
 	if err != nil {
 		return host.ReferenceKey{}, nil, err
 	}
-	key, err := r.put(ctx, host.MitreTechniques, "json", table)
+	key, err := r.Put(ctx, host.MitreTechniques, "json", table)
 	return key, counts, err
 }
 
-func (r remoteReferences) put(ctx context.Context, key, form string, text []byte) (host.ReferenceKey, error) {
+// Put implements [References].
+func (r remoteReferences) Put(ctx context.Context, key, form string, text []byte) (host.ReferenceKey, error) {
 	var put rest.Reference
 	err := r.change(ctx, http.MethodPut, map[string]string{"form": form, "text": string(text)}, &put, "", "references", key)
 	return host.ReferenceKey(put), err

@@ -12,9 +12,10 @@ import (
 // A Reference is data that plugins look things up in, without the data.
 type Reference struct {
 	Key       string    `json:"key"`
-	Form      string    `json:"form" enum:"json,csv,txt"`
+	Form      string    `json:"form" enum:"json,csv,txt,bundled" doc:"bundled comes along with the host."`
 	Size      int64     `json:"size" doc:"Bytes."`
 	UpdatedAt time.Time `json:"updated_at"`
+	Version   string    `json:"version,omitempty" doc:"Of the table of techniques: enterprise 18.1, ics 18.1."`
 }
 
 // References are a page of them.
@@ -58,7 +59,7 @@ func (r *registry) listReferences(_ context.Context, q *request, in *struct{ Pag
 func (r *registry) putReference(ctx context.Context, q *request, in *struct {
 	ReferenceNamed
 	Body struct {
-		Form string `json:"form" enum:"json,csv,txt" doc:"json is kept as the value that it is, the others as text."`
+		Form string `json:"form" enum:"json,csv,txt,previous" doc:"json is kept as the value that it is, csv and txt as text; previous puts back what was there before the last change."`
 		Text string `json:"text" doc:"The data itself."`
 	} `nameHint:"PutReference"`
 }) (*struct{ Body Reference }, error) {

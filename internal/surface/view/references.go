@@ -10,9 +10,17 @@ import (
 // References are keys of reference data.
 var References = List[host.ReferenceKey]{
 	Key:    "reference",
-	Titles: []string{"KEY", "FORM", "BYTES", "CHANGED"},
-	None:   "there is no reference data; 'mortise reference add KEY FILE' puts some there, and 'mortise reference mitre FILE' the techniques of ATT&CK",
+	Titles: []string{"KEY", "FORM", "BYTES", "CHANGED", "VERSION"},
+	None:   "there is no reference data; 'mortise reference add KEY FILE' puts some there",
 	Row: func(k host.ReferenceKey) []string {
-		return []string{k.Key, k.Form, fmt.Sprint(k.Size), terminal.Clock(k.UpdatedAt)}
+		return []string{k.Key, k.Form, fmt.Sprint(k.Size), changed(k), terminal.Dash(k.Version)}
 	},
+}
+
+// changed is when a key's data was changed, which is never for what comes along.
+func changed(k host.ReferenceKey) string {
+	if k.UpdatedAt.IsZero() {
+		return terminal.Dash("")
+	}
+	return terminal.Clock(k.UpdatedAt)
 }

@@ -30,7 +30,6 @@ else:  # loaded by its path
 
 FITTING = ("log_stream", "cloud_audit_log", "json_events", "text")
 NAME = "context_enriched_analyzer"
-_EVERY = 20000  # lines between two words of progress
 
 
 class ContextEnrichedAnalyzer:
@@ -95,12 +94,11 @@ def _analysed(payload: Dict[str, Any], context: Any, chosen: tooling.Chosen) -> 
     path = tooling.new_file(context, NAME, chosen, "jsonl") if rows else os.devnull
     outputs: Optional[List[Dict[str, Any]]] = None
     try:
-        with Text(chosen.path) as text, open(path, "w", encoding="utf-8") as table:
+        with Text(chosen.path, told=lambda done, size: tooling.tell(context, "reading " + chosen.name, done, size)) as text, open(path, "w", encoding="utf-8") as table:
             analysis.clock.anchor(text.head())
             written = 0
-            for number, line in enumerate(text, 1):
-                entry = analysis.add(number, line)
-                if entry is not None:
+            for lines in text.batches():
+                for entry in analysis.read(lines):
                     if len(timeline) < limit:
                         timeline.append(entry)
                     if written < rows:
@@ -108,8 +106,6 @@ def _analysed(payload: Dict[str, Any], context: Any, chosen: tooling.Chosen) -> 
                         if len(row) <= most:
                             most -= table.write(row)
                             written += 1
-                if not number % _EVERY:
-                    tooling.tell(context, "reading " + chosen.name, min(text.bytes, text.size), text.size)
             tooling.tell(context, "reading " + chosen.name, text.size, text.size)
         if written > limit:
             metadata = {"source_artifact": chosen.artifact_id, "rows": written, "complete": written == analysis.matched}

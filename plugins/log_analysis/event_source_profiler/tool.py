@@ -47,7 +47,7 @@ class EventSourceProfiler:
         payload = tooling.as_written(payload, self._schema)
         try:
             chosen = tooling.choose(payload, context, FITTING)
-            with Text(chosen.path) as text:
+            with Text(chosen.path, told=lambda done, size: tooling.tell(context, "reading " + chosen.name, done, size)) as text:
                 profile = Profile(text, payload.get("year"), payload.get("gap_seconds"), payload.get("max_records"))
                 profile.read()
             whole = profile.answer()

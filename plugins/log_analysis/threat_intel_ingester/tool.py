@@ -58,7 +58,7 @@ class ThreatIntelIngester:
         chosen = tooling.choose(payload, context, FITTING)
         if not os.path.exists(chosen.path):
             raise tooling.Refused("ARTIFACT_NOT_FOUND", "there is no file %s" % chosen.path, file_path=chosen.path)
-        document = Document(chosen.path, chosen.artifact_type or "")
+        document = Document(chosen.path, chosen.artifact_type or "", lambda done, size: tooling.tell(context, "reading " + chosen.name, done, size))
         types = frozenset(payload.get("types") or TYPES)
         collection = Collection(types, frozenset(payload["filters"] if "filters" in payload else FILTERS))
         llm = getattr(context, "llm_query", None) if getattr(context, "llm_enabled", False) and payload.get("use_llm", True) else None

@@ -65,7 +65,7 @@ class FirewallLogAggregator:
         clock = Clock(payload.get("year"))
         most = payload.get("max_rows", 250000) if payload.get("write_rows", True) and tooling.can_register(context) else 0
         written = 0
-        with Text(chosen.path) as text:
+        with Text(chosen.path, told=lambda done, size: tooling.tell(context, "reading " + chosen.name, done, size)) as text:
             clock.anchor(text.head())
             reader = Reader(text)
             path = tooling.new_file(context, "firewall_log_aggregator", chosen, "jsonl") if most else os.devnull

@@ -86,7 +86,8 @@ def _summarise(payload: Dict[str, Any], context: Any, chosen: tooling.Chosen) ->
         table_bytes = min(_TABLE_BYTES, int(limits.get("max_artifact_size") or _TABLE_BYTES))
     limit = payload.get("limit", 20)
     try:
-        report = reader.read(_HERE, chosen.path, limit, payload.get("max_flows"), table, table_bytes, limits.get("timeout"))
+        report = reader.read(_HERE, chosen.path, limit, payload.get("max_flows"), table, table_bytes, limits.get("timeout"),
+                             lambda done, size: tooling.tell(context, "reading " + chosen.name, done, size))  # fmt: skip
         written = report.pop("table", None)
         outputs: Optional[List[Dict[str, Any]]] = None
         report["table"] = None

@@ -45,8 +45,9 @@ func (Contract) ReadSource(name string) *plugin.Manifest {
 // Read implements [contract.Reader].
 func (Contract) Read(top contract.Value) *plugin.Manifest {
 	top.Mapping("name", "version", "display_name", "owner", "description", "runner", "isolation",
-		"capabilities", "http", "feed", "operations", "hooks", "requires", "observability")
+		"pillar", "capabilities", "http", "feed", "operations", "hooks", "requires", "observability")
 	m := Common(top, Name)
+	m.Pillar = top.Get("pillar").Word()
 	m.Hooks = hooksOf(top.Get("hooks"))
 	if m.Runner.Kind == contract.WebhookRunner {
 		return webhook(top, m)

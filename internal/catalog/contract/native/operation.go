@@ -8,7 +8,7 @@ import (
 // operationOf reads one operation of a native manifest, whose plugin speaks protocol.
 func operationOf(v contract.Value, name, protocol string) *plugin.Operation {
 	if !v.Mapping("kind", "description", "input", "output", "effects", "policy_tags", "permissions", "timeout",
-		"hidden", "no_cache", "preview", "reconcile", "brokered", "labels", "allowed_actions", "auth", "secrets") {
+		"hidden", "no_cache", "preview", "reconcile", "brokered", "labels", "allowed_actions", "auth", "secrets", "tags", "facets", "consumes", "produces") {
 		return nil
 	}
 	op := &plugin.Operation{
@@ -24,6 +24,8 @@ func operationOf(v contract.Value, name, protocol string) *plugin.Operation {
 		Hidden:      v.Get("hidden").Truth(),
 		NoCache:     v.Get("no_cache").Truth(),
 	}
+	op.Tags, op.Facets = v.Get("tags").Words(), v.Get("facets").Words() // what the router knows it by
+	op.Consumes, op.Produces = v.Get("consumes").Words(), v.Get("produces").Words()
 	op.Secrets = v.Get("secrets").SecretNeeds()
 	op.Auth = Account(v.Get("auth"))
 	Fitting(v.Get("effects"), op)

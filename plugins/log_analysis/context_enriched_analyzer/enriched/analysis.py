@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from .attack import Techniques
 from .known import LEVELS, Asset, Indicator, Known
@@ -81,10 +81,19 @@ class Analysis:
         self._findings: Dict[Tuple[str, str], Finding] = {}
         self._logins: Dict[str, _Logins] = {}
 
-    def add(self, number: int, line: str) -> Optional[Dict[str, Any]]:
-        """Look at a line; what stands in the table if it says something."""
-        self.lines = number
-        low = line.lower()
+    def read(self, lines: List[str]) -> Iterator[Dict[str, Any]]:
+        """Look at the next lines; what stands in the table for each that says something."""
+        lows = [line.lower() for line in lines]
+        candidates = self._known.candidates(lows)
+        if self._rules is not None:
+            candidates |= self._rules.candidates(lows)
+        before, self.lines = self.lines, self.lines + len(lines)
+        for i in sorted(candidates):
+            entry = self._add(before + i + 1, lines[i], lows[i])
+            if entry is not None:
+                yield entry
+
+    def _add(self, number: int, line: str, low: str) -> Optional[Dict[str, Any]]:
         known = self._known.found(low)
         signs = self._rules.found(low) if self._rules is not None else []
         if not known and not signs:

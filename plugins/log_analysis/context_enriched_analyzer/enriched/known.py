@@ -6,7 +6,8 @@ import csv
 import ipaddress
 import json
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from functools import lru_cache
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .tooling import Refused
 
@@ -16,16 +17,19 @@ MOST_ASSETS = 20_000
 _REMEMBERED = 100_000  # tokens whose answer is kept
 _MOST_FILE = 64 << 20
 LEVELS = {"low": 1, "medium": 2, "high": 3, "critical": 4}
-_TOKEN = (
-    r"https?://[^\s\"'<>\\]{3,2000}"
-    r"|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w])(?!\.\d)"
-    r"|(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])"
-    r"|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"
-    r"|(?<![0-9a-z])[0-9a-f]{32,128}(?![0-9a-z])"
-    r"|[a-z0-9_](?:[a-z0-9_-]{0,62}[a-z0-9_])?(?:\.[a-z0-9_-]{1,63})"
+_TOKENS = (
+    r"https?://[^\s\"'<>\\]{3,2000}",
+    r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w])(?!\.\d)",
+    r"(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])",
+    r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+",
+    r"(?<![0-9a-z])[0-9a-f]{32,128}(?![0-9a-z])",
 )
-_WORD, _DOTTED = _TOKEN + "*", _TOKEN + "+"  # a name of one label, as machines have, costs a look at every word
+_NAME = r"[a-z0-9_](?:[a-z0-9_-]{0,62}[a-z0-9_])?(?:\.[a-z0-9_-]{1,63})"
+_WORD, _DOTTED = _NAME + "*", _NAME + "+"  # a name of one label, as machines have, costs a look at every word
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w])(?!\.\d)")
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d\.\d{1,9}(?:z|[+-]\d\d:?\d\d)?")  # of a line of a log: no two are alike
+_IN_TIME = re.compile(r"\d\d\.[\dz-]+")  # the only token in one
 
 
 class Indicator(NamedTuple):
@@ -75,12 +79,17 @@ class Known:
                     self._network(key, asset)
                 else:
                     self._exact.setdefault(_plain(key), []).append(asset)
+        phrases = {phrase: one for phrase, one in phrases.items() if "\n" not in phrase}  # which no line has
         self._phrases = phrases
+        self._nothing: Set[str] = set()  # words that name nothing known
+        self._something: Set[str] = set()  # words that do
         self._phrase = re.compile("|".join(re.escape(p) for p in sorted(phrases, key=len, reverse=True))) if phrases else None
         addresses_only = all(re.fullmatch(r"[\d.]+", key) for key in self._exact) and all(net.version == 4 for net, _ in self._networks)
         bare = any(re.fullmatch(r"[\w-]+", key) and not re.fullmatch(r"[0-9a-f]{32,128}", key) for key in self._exact)
-        pattern = _SIMPLE.pattern if addresses_only else _WORD if bare else _DOTTED
-        self._token = re.compile(pattern) if self._exact or self._networks else None
+        self._times = any(map(_IN_TIME.fullmatch, self._exact))  # whether something known looks like a part of a time
+        self._name = "" if addresses_only else _WORD if bare else _DOTTED
+        pattern = _chosen((True,) * len(_TOKENS), self._name) if self._name else _SIMPLE
+        self._token = pattern if self._exact or self._networks else None
 
     def _network(self, text: str, what: Any) -> None:
         try:
@@ -88,17 +97,56 @@ class Known:
         except ValueError:
             return
 
+    def candidates(self, lows: Sequence[str]) -> Set[int]:
+        """Which of many lines in lower case may name something; all that found finds something in are among them.
+
+        No token has white space in it, nor looks beyond it, so a line has the tokens of its
+        words. Logs repeat most of their words: each is looked at once.
+        """
+        out: Set[int] = set()
+        if self._token is not None:
+            words = [line.split() for line in lows]
+            fresh = set().union(*words) - self._nothing - self._something
+            if len(self._nothing) + len(self._something) > _REMEMBERED:
+                self._nothing, self._something = set(), self._something & set().union(*words)
+            for word in fresh:
+                hit = any(map(self._hits, self._tokens(word)))
+                (self._something if hit else self._nothing).add(word)
+            something = self._something
+            if something:
+                out.update(i for i, line in enumerate(words) if not something.isdisjoint(line))
+        if self._phrase is not None:
+            search = self._phrase.search
+            out.update(i for i, line in enumerate(lows) if search(line))
+        return out
+
+    def _tokens(self, word: str) -> List[str]:
+        """The tokens of a word, by the forms alone that it can have: most have neither a URL nor a mail address in them."""
+        dotted = "." in word
+        forms = ("http" in word, dotted, word.count(":") > 1, dotted and "@" in word, len(word) > 31)
+        if not dotted and self._name != _WORD and not any(forms):
+            return []
+        if not self._name:
+            return _SIMPLE.findall(word) if dotted else []
+        if dotted and word[4:5] == "-" and not self._times and _TIME.fullmatch(word):
+            return []
+        return _chosen(forms, self._name if dotted or self._name == _WORD else "").findall(word)
+
+    def _hits(self, token: str) -> Tuple[Any, ...]:
+        cache = self._cache
+        hits = cache.get(token)
+        if hits is None:
+            if len(cache) >= _REMEMBERED:
+                cache.clear()
+            hits = cache[token] = self._of(token)
+        return hits
+
     def found(self, low: str) -> List[Any]:
         """The indicators and assets that a line in lower case names, each once."""
         out: List[Any] = []
         if self._token is not None:
-            cache = self._cache
             for token in self._token.findall(low):
-                hits = cache.get(token)
-                if hits is None:
-                    if len(cache) >= _REMEMBERED:
-                        cache.clear()
-                    hits = cache[token] = self._of(token)
+                hits = self._hits(token)
                 if hits:
                     out += [hit for hit in hits if hit not in out]
         if self._phrase is not None:
@@ -128,6 +176,12 @@ class Known:
                 return tuple(dict.fromkeys(hits))
             hits += [what for net, what in self._networks if net.version == address.version and address in net]
         return tuple(dict.fromkeys(hits))
+
+
+@lru_cache(maxsize=128)
+def _chosen(forms: Tuple[bool, ...], name: str) -> "re.Pattern[str]":
+    """The pattern of those of _TOKENS that are wanted, and of names if there is one."""
+    return re.compile("|".join([form for form, wanted in zip(_TOKENS, forms) if wanted] + ([name] if name else [])))
 
 
 def _plain(token: str) -> str:

@@ -6,8 +6,10 @@ no more than a few searches for short strings.
 
 from __future__ import annotations
 
+import itertools
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from bisect import bisect_right
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 
 class Rule(NamedTuple):
@@ -75,6 +77,19 @@ class Rules:
             for word in rule.words:
                 words.setdefault(word, []).append(rule)
         self._words = list(words.items())
+
+    def candidates(self, lows: Sequence[str]) -> Set[int]:
+        """Which of many lines in lower case have a word of a rule: one search through all of them for each word."""
+        text = "\n".join(lows)
+        ends = list(itertools.accumulate(len(line) + 1 for line in lows))  # where the next line begins
+        out: Set[int] = set()
+        for word, _ in self._words:
+            at = text.find(word)
+            while at >= 0:
+                i = bisect_right(ends, at)
+                out.add(i)
+                at = text.find(word, ends[i])
+        return out
 
     def found(self, low: str) -> List[Match]:
         """The rules that fit a line in lower case."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import random
 import re
 import subprocess
 import sys
 import unittest
 from typing import Any, Dict, List, Set
 
-from enriched.known import type_of
+from enriched.known import Asset, Indicator, Known, type_of
 from enriched.rules import RULES, Rules
 from framework.plugins.protocol import ArtifactRef, LLMResponse, ToolResult
 
@@ -208,6 +209,25 @@ class Analyzer(ToolCase):
             self.assertEqual(got, {ioc: second(lines, ioc) for ioc in logs.IOCS})
             self.assertTrue(all(got.values()))
             self.assertEqual(result.result["counts"]["failed_logins"], sum("Failed password" in line for line in lines))
+
+    def test_many_lines_at_once_are_what_each_says_alone(self) -> None:
+        odd = ["", "\u00c9 \u0130 \u03a3", "2026-03-05T08:00:00.123Z a", "10.5.z [::1]:22 host.", "a@evil.example b@x.evil.example,", "http://[2001:db8::bad]:80/x", "x" * 200,
+               "WEB7 sub.evil.example.:53", "0123456789ABCDEF0123456789abcdef!", "under\u2028line evil.example\x0b198.51.100.77", "12.5z 2026-03-05T08:00:12.5Z"]  # fmt: skip
+        values = [*logs.IOCS, "::1", "12.5z", "run evil", "2001:db8::/32"]
+        rng = random.Random(7)
+        rules = Rules()
+        for seed in range(40):
+            lines = logs.lines(seed, 150) + odd + [line.replace(" ", rng.choice(" \t=,")) for line in odd]
+            rng.shuffle(lines)
+            lows = [line.lower() for line in lines]
+            some = [Indicator(type_of(value), value, "a test") for value in rng.sample(values, rng.randrange(len(values) + 1))]
+            assets = [Asset("web7", ("web7",), "high", "", "")] * rng.randrange(2) + [Asset("net", ("10.0.0.0/8",), "low", "", "")] * rng.randrange(2)
+            known = Known(some, assets)
+            alone = {i for i, low in enumerate(lows) if known.found(low)}
+            for size in (1, 7, len(lows)):
+                at_once = {at + i for at in range(0, len(lows), size) for i in known.candidates(lows[at : at + size])}
+                self.assertLessEqual(alone, at_once)
+            self.assertLessEqual({i for i, low in enumerate(lows) if rules.found(low)}, rules.candidates(lows))
 
     def test_a_large_log_in_little_memory_with_progress(self) -> None:
         path = os.path.join(self.dir, "large.log")

@@ -12,7 +12,7 @@ import gzip
 import os
 import stat
 import zlib
-from typing import BinaryIO, Iterator, List, Optional, Tuple
+from typing import BinaryIO, Callable, Iterator, List, Optional, Tuple
 
 BLOCK = 1 << 20
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -45,8 +45,10 @@ class Unreadable(Exception):
 class Text:
     """One file's text; iterate over it once for its lines, or over blocks(), then read its facts."""
 
-    def __init__(self, path: str, max_line: int = 1 << 18) -> None:
+    def __init__(self, path: str, max_line: int = 1 << 18, told: Optional[Callable[[int, int], None]] = None) -> None:
+        """told hears, a block at a time, how many bytes of the file were read, of how many."""
         self.path = path
+        self._told = told
         self.size = 0
         self.bytes = 0  # of text, after decompression
         self.lines = 0
@@ -108,9 +110,14 @@ class Text:
         self.close()
 
     def __iter__(self) -> Iterator[str]:
+        for lines in self.batches():
+            yield from lines
+
+    def batches(self) -> Iterator[List[str]]:
+        """The lines, as many at a time as a block of the file has."""
         for lines in self._whole_lines():
             self.lines += len(lines)
-            yield from lines
+            yield lines
 
     def blocks(self) -> Iterator[str]:
         """The text in blocks that need not end where lines do."""
@@ -217,6 +224,8 @@ class Text:
             for block in self._gunzip() if self.compressed else iter(lambda: self._file.read(BLOCK), b""):
                 self.bytes += len(block)
                 yield block
+                if self._told is not None:
+                    self._told(min(self._file.tell(), self.size), self.size)
         except OSError as err:
             raise Unreadable("ARTIFACT_UNREADABLE", "%s cannot be read: %s" % (self.path, err.strerror or err)) from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from typing import Iterator, List, Tuple
+from typing import Callable, Iterator, List, Optional, Tuple
 
 from .textlines import Text
 from .tooling import Refused
@@ -26,8 +26,9 @@ PDF_HELP = (
 class Document:
     """One report; lines() can be asked for as often as needed."""
 
-    def __init__(self, path: str, artifact_type: str) -> None:
+    def __init__(self, path: str, artifact_type: str, told: Optional[Callable[[int, int], None]] = None) -> None:
         self.path = path
+        self._told = told  # hears how many bytes were read, of how many
         self.notes: List[str] = []
         self.kind = _kind(path, artifact_type)
 
@@ -37,7 +38,7 @@ class Document:
         if self.kind == "pdf":
             yield from self._pdf()
             return
-        text = Text(self.path)
+        text = Text(self.path, told=self._told)
         if self.kind == "html":
             yield from self._html(text)
         else:
