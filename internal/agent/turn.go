@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -88,7 +89,12 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 		return a, err
 	}
 	m.Labels = plugin.Labels(m.Labels, read()) // of what hooks put into it
-	handled := func(tx Tx) error { return tx.Handled(i.key.Tenant, session, m.Inbound) }
+	handled := func(tx Tx, _ int64) error {
+		if err := tx.Handled(i.key.Tenant, session, m.Inbound); err != nil || m.Inbound == 0 {
+			return err
+		}
+		return i.insertReply(tx, reply{Session: session, Inbound: m.Inbound, Kind: replyBegun}, i.agents.Now().Add(turnLease))
+	}
 	if err := i.keep(ctx, session, c.Lease, llm.Message{Role: llm.User, Text: m.Text}, "", m.Labels, handled); err != nil {
 		return a, err
 	}
@@ -106,10 +112,11 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 		if len(move.Uses) == 0 {
 			return t.answer, nil
 		}
-		if err := t.act(ctx, move.Uses); err != nil {
+		last := t.answer.Steps == t.settings.MaxSteps
+		if err := t.act(ctx, move.Uses, last); err != nil {
 			return t.answer, err
 		}
-		if t.answer.Steps == t.settings.MaxSteps {
+		if last {
 			t.answer.Cut = true
 			return t.answer, nil
 		}
@@ -119,9 +126,12 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 // errHandled is why a message that came in has no turn: it has had one.
 var errHandled = plugin.Errorf(plugin.CodeUnavailable, "the message has its turn behind it")
 
+// errTaken is in every error of a turn that another host took over.
+var errTaken = errors.New("another host has it now")
+
 // taken is why a turn ends that was suspended for too long.
 func taken(session string) error {
-	return plugin.Errorf(plugin.CodeCancelled, "the turn of %s was taken over by another host", session)
+	return plugin.Errorf(plugin.CodeCancelled, "the turn of %s was taken over: %w", session, errTaken)
 }
 
 // ended is why a turn ends whose context did; nil while that has not.
@@ -251,6 +261,7 @@ type turn struct {
 	assigned []string
 	usage    *llm.CallUsage
 	lease    string
+	said     int64           // the n of what the agent said last
 	known    []MemoryRow     // what it remembers of what is talked about
 	read     func() []string // the labels of what was read from its memory
 	answer   Answer
@@ -324,7 +335,22 @@ func (t *turn) think(ctx context.Context) (llm.Move, error) {
 	}
 	t.taint(t.read()) // of what hooks put beside it
 	t.answer.Text = move.Text
-	return move, t.keep(ctx, t.session, t.lease, llm.Message{Role: llm.Assistant, Text: move.Text, Uses: move.Uses}, t.call.Trace.Step, t.answer.Labels, nil)
+	also := func(tx Tx, n int64) error {
+		if t.said = n; len(move.Uses) > 0 {
+			return nil
+		}
+		return t.answered(tx, replyAnswer)
+	}
+	return move, t.keep(ctx, t.session, t.lease, llm.Message{Role: llm.Assistant, Text: move.Text, Uses: move.Uses}, t.call.Trace.Step, t.answer.Labels, also)
+}
+
+// answered owes the channel, in the transaction that ends the turn, what the agent
+// said last.
+func (t *turn) answered(tx Tx, kind string) error {
+	if t.message.Inbound == 0 {
+		return nil
+	}
+	return t.oweAnswer(tx, reply{Session: t.session, Inbound: t.message.Inbound, Kind: kind, Answer: t.said}, false)
 }
 
 // taint adds to the labels of the turn.
@@ -334,8 +360,8 @@ func (t *turn) taint(labels []string) {
 }
 
 // act uses the tools that the brain asked for, one after another, and keeps what
-// they answered.
-func (t *turn) act(ctx context.Context, uses []llm.ToolUse) error {
+// they answered. last is for the last move of a turn.
+func (t *turn) act(ctx context.Context, uses []llm.ToolUse, last bool) error {
 	results := make([]llm.ToolResult, 0, len(uses))
 	var stop error
 	for _, wish := range uses {
@@ -352,7 +378,11 @@ func (t *turn) act(ctx context.Context, uses []llm.ToolUse) error {
 		results = append(results, llm.ToolResult{ID: wish.ID, Name: wish.Name, Text: u.Text, Failed: u.Code != ""})
 	}
 	// What was asked for has an answer on record, however the turn ends.
-	if err := t.keep(ctx, t.session, t.lease, llm.Message{Role: llm.ToolRole, Results: results}, t.call.Trace.Step, t.answer.Labels, nil); err != nil && stop == nil {
+	var also func(tx Tx, n int64) error
+	if last && stop == nil {
+		also = func(tx Tx, _ int64) error { return t.answered(tx, replyCut) }
+	}
+	if err := t.keep(ctx, t.session, t.lease, llm.Message{Role: llm.ToolRole, Results: results}, t.call.Trace.Step, t.answer.Labels, also); err != nil && stop == nil {
 		return err
 	}
 	return stop
