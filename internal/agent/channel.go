@@ -263,7 +263,7 @@ func (a *Agents) Advance(ctx context.Context, tenant, session string) error {
 		if m.Role != inbound {
 			continue
 		}
-		message, _, err := a.incoming(ctx, tenant, session, m.N)
+		message, err := a.incoming(ctx, tenant, session, m.N)
 		if err != nil {
 			return err
 		}

@@ -39,6 +39,7 @@ const (
 	replyCut         = "cut"         // what it said last, or that it took too many steps
 	replyFailed      = "failed"      // that it did not work
 	replyInterrupted = "interrupted" // that the host went down in the middle
+	replyNote        = "note"        // how a call ended that outlived its turn
 )
 
 // A reply is what is owed to a channel for one message that came in.
@@ -87,6 +88,12 @@ func (i *Instance) insertReply(tx Tx, r reply, at time.Time) error {
 
 // converse gives one message that came in its turn, and sends the answer.
 func (i *Instance) converse(ctx context.Context, session string, m Message) error {
+	if !i.talks(&m) {
+		if err := i.note(ctx, session, &m); err != nil || m.Channel == "" {
+			return err
+		}
+		return i.sendReplies(ctx, session)
+	}
 	_, err := i.Turn(ctx, session, m, Audience{})
 	if errors.Is(err, errHandled) {
 		return nil
@@ -117,11 +124,16 @@ func (i *Instance) converse(ctx context.Context, session string, m Message) erro
 			return err
 		}
 	}
-	// The reply goes to the sender also while the host shuts down. If it cannot be
-	// sent now, a sweep tries again.
-	for on, n := true, 0; on && n < maxReplies; n++ {
+	return i.sendReplies(ctx, session)
+}
+
+// sendReplies sends what is due of the replies of a conversation, also while the host
+// shuts down. What cannot be sent now, a sweep tries again.
+func (i *Instance) sendReplies(ctx context.Context, session string) error {
+	on, err := true, error(nil)
+	for n := 0; on && n < maxReplies; n++ {
 		if on, err = i.agents.sendNext(context.WithoutCancel(ctx), i.key, session); err != nil {
-			log.Error("an answer could not be sent", "code", plugin.CodeOf(err), "cause", err.Error())
+			i.agents.Log.Error("an answer could not be sent", "agent", i.key.Agent, "session", session, "code", plugin.CodeOf(err), "cause", err.Error())
 		}
 	}
 	return nil
@@ -236,7 +248,7 @@ func (a *Agents) sendReply(ctx context.Context, key Key, r *reply) error {
 	if err != nil || row == nil || row.Agent != key.Agent {
 		return err // it was deleted meanwhile
 	}
-	in, _, err := a.incoming(ctx, key.Tenant, r.Session, r.Inbound)
+	in, err := a.incoming(ctx, key.Tenant, r.Session, r.Inbound)
 	if err != nil || in == nil {
 		return err
 	}
@@ -253,6 +265,8 @@ func (a *Agents) sendReply(ctx context.Context, key Key, r *reply) error {
 		answer.Text, answer.Labels = s.Text, plugin.Labels(m.Labels, in.Labels)
 	}
 	switch {
+	case in.Late != nil && r.Kind != replyAnswer && answer.Text == "": // whatever became of the turn about it
+		answer.Text = in.Late.Line
 	case r.Kind == replyFailed:
 		answer.Text = "That did not work; the people who run this agent can see why."
 	case r.Kind == replyInterrupted:
@@ -279,22 +293,20 @@ func (a *Agents) message(ctx context.Context, tenant, session string, n int64) (
 }
 
 // incoming returns a message as it came in, with the rights that its sender has now.
-func (a *Agents) incoming(ctx context.Context, tenant, session string, n int64) (*Message, *Incoming, error) {
+func (a *Agents) incoming(ctx context.Context, tenant, session string, n int64) (*Message, error) {
 	row, err := a.message(ctx, tenant, session, n)
 	if err != nil || row == nil || row.Role != inbound {
-		return nil, nil, err
+		return nil, err
 	}
 	in := &Incoming{}
 	if err := json.Unmarshal(row.Body, in); err != nil {
-		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "message %d of %s cannot be read: %w", n, session, err)
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "message %d of %s cannot be read: %w", n, session, err)
 	}
-	who, role, asker, err := a.Sender(ctx, tenant, in.Channel, in.Sender)
-	if err != nil {
-		return nil, nil, err
+	m := &Message{Text: in.Text, Channel: in.Channel, Room: in.Room, Sender: in.Sender, Metadata: in.Metadata, Labels: row.Labels, Inbound: n, Late: in.Late}
+	if in.Channel != "" {
+		m.From, m.Role, m.Asker, err = a.Sender(ctx, tenant, in.Channel, in.Sender)
 	}
-	return &Message{
-		Text: in.Text, From: who, Asker: asker, Role: role, Channel: in.Channel, Room: in.Room, Sender: in.Sender, Metadata: in.Metadata, Labels: row.Labels, Inbound: n,
-	}, in, nil
+	return m, err
 }
 
 // reply sends an answer by the channel's own operation: an ordinary call, with

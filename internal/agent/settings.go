@@ -21,6 +21,8 @@ type Settings struct {
 	MaxTokens int                `json:"max_tokens,omitzero"` // of one answer; 2,048 where it is 0
 	History   int                `json:"history,omitzero"`    // messages that its brain is shown; 60 where it is 0
 	Channels  map[string]Channel `json:"channels,omitempty"`  // by namespace
+
+	LateResults string `json:"late_results,omitempty"` // what becomes of the end of a call that outlived its turn: LateTurn, where it is empty, or LateTell
 }
 
 // A Channel is a place outside where people talk to the agent.
@@ -86,6 +88,9 @@ func (s *Settings) Check() error {
 		if bound.have < 0 || bound.have > bound.most {
 			return refuse("%s is %d; it is between 0 and %d", bound.name, bound.have, bound.most)
 		}
+	}
+	if s.LateResults != "" && s.LateResults != LateTurn && s.LateResults != LateTell {
+		return refuse("late_results is %.40q; it is %s or %s", s.LateResults, LateTurn, LateTell)
 	}
 	if len(s.Channels) > maxChannels {
 		return refuse("there are %d channels; at most %d", len(s.Channels), maxChannels)

@@ -26,6 +26,7 @@ type Message struct {
 	Metadata json.RawMessage  // what the channel adds: an object, or nil
 	Labels   []string
 	Inbound  int64 // the n of the message as it came in; 0 for one that did not
+	Late     *Late // of the host, for the end of a call that outlived its turn
 }
 
 // asker is who is known to have sent the message: of a channel's, what the channel
@@ -79,14 +80,22 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 	if m.Inbound > 0 && m.Inbound <= c.Handled {
 		return a, errHandled // by another host, while this one waited
 	}
+	if m.Inbound == 0 {
+		if err := i.catchUp(ctx, c); err != nil {
+			return a, err
+		}
+	}
 	ctx, read := Tainting(ctx)
 	// Refresh: plugins that it was given since, or lost.
 	if err := i.refresh(ctx); err != nil {
 		return a, err
 	}
-	// Receive: hooks may rewrite what was said before it is part of anything.
-	if m.Text, err = i.rewritten(ctx, event.SessionMessageReceived, "text", m.fields(session)); err != nil {
-		return a, err
+	// Receive: hooks may rewrite what was said before it is part of anything. What the
+	// host says of a call they heard as tool.after@v1.
+	if m.Late == nil {
+		if m.Text, err = i.rewritten(ctx, event.SessionMessageReceived, "text", m.fields(session)); err != nil {
+			return a, err
+		}
 	}
 	m.Labels = plugin.Labels(m.Labels, read()) // of what hooks put into it
 	handled := func(tx Tx, _ int64) error {

@@ -78,6 +78,9 @@ func (w WaitingWebhooks) attempt(ctx context.Context, row agent.OutboxRow) (on b
 	if agent.IsReply(&row) {
 		return w.t.Agents.SendReply(ctx, row)
 	}
+	if agent.IsLate(&row) {
+		return false, w.t.Agents.LookAtLate(ctx, row)
+	}
 	if row.Plugin == agent.OwnBus {
 		return w.deliver(ctx, log, row)
 	}
