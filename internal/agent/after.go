@@ -18,6 +18,9 @@ type After struct {
 	Started time.Time       `json:"started"`
 	Inbound int64           `json:"inbound,omitzero"` // the n of the message whose turn it was; 0 for one that did not come in
 	Depth   int             `json:"depth,omitzero"`   // of the turns that went before for want of an end, see [Late]
+
+	Plan  bool     `json:"plan,omitzero"`   // it is a plan, and no call; the plugins hear of its steps
+	Steps []string `json:"steps,omitempty"` // of which they heard in the turn
 }
 
 // after tells that a tool has ended: once for each use, when it really has.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/base/event"
 	"github.com/mortise-dev/mortise/internal/service/llm"
 	"github.com/mortise-dev/mortise/plugin"
@@ -40,7 +41,19 @@ const maxLate = 8
 // maxLateResult is how much of a result such a message has.
 const maxLateResult = MaxText / 2
 
-const lateWaits = "/late/" // begins what stands in the outbox where a webhook's plugin has its name
+// What begins that which stands in the outbox where a webhook's plugin has its name.
+const (
+	lateWaits = "/late/"
+	latePlan  = lateWaits + "plan/"
+)
+
+// depth is how many messages of the host in a row led to the turn of this one.
+func (m *Message) depth() int {
+	if m.Late == nil {
+		return 0
+	}
+	return m.Late.Depth
+}
 
 // IsLate reports whether a row of the outbox is for a call that outlived its turn.
 func IsLate(row *OutboxRow) bool { return strings.HasPrefix(row.Plugin, lateWaits) }
@@ -57,17 +70,21 @@ func (i *Instance) owe(ctx context.Context, a After) error {
 	}
 	key, now := afterKey(i.key.Tenant, i.key.Agent, a.Call), i.agents.Now().UTC().Truncate(time.Microsecond)
 	ctx = context.WithoutCancel(ctx)
+	waits := lateWaits + a.Call
+	if a.Plan {
+		waits = latePlan + a.Call
+	}
 	err = i.agents.Store.Write(ctx, func(tx Tx) error {
 		if err := tx.PutKV(kvRow{KVKey: key, Value: value, UpdatedAt: now}); err != nil {
 			return err
 		}
 		// The host that ends the call says so. Where that dies first, a sweep finds this.
 		_, err := tx.InsertOutbox(OutboxRow{
-			Tenant: i.key.Tenant, ID: a.Call, Agent: i.key.Agent, Plugin: lateWaits + a.Call, Event: event.ToolAfter, Body: []byte("{}"), CreatedAt: now, NextAt: now.Add(lateWait(0)),
+			Tenant: i.key.Tenant, ID: a.Call, Agent: i.key.Agent, Plugin: waits, Event: event.ToolAfter, Body: []byte("{}"), CreatedAt: now, NextAt: now.Add(lateWait(0)),
 		}, 1)
 		return err
 	})
-	if err != nil {
+	if err != nil || a.Plan {
 		return err
 	}
 	// The call may have ended before the row was written; its end would then go
@@ -84,24 +101,33 @@ func lateWait(attempt int64) time.Duration {
 	return min(time.Minute<<min(attempt, 4), 15*time.Minute)
 }
 
-// LookAtLate looks whether a call has ended of which no host said so.
+// LookAtLate looks whether a call has ended of which no host said so, or a plan, of
+// which none does.
 func (a *Agents) LookAtLate(ctx context.Context, row OutboxRow) error {
-	call, err := a.Store.Call(ctx, row.Tenant, strings.TrimPrefix(row.Plugin, lateWaits))
-	if err != nil {
-		return err
-	}
-	if call == nil {
-		return a.dropOutbox(ctx, &row)
-	}
-	if call.State.Ended() && call.Agent == row.Agent {
-		if err := a.endedLate(ctx, call); err != nil {
-			a.Log.Warn("the plugins of an agent were not told how a call ended", "agent", row.Agent, "call_id", call.ID, "cause", err.Error())
+	had, wait := row.Attempt, lateWait(row.Attempt+1)
+	if id, is := strings.CutPrefix(row.Plugin, latePlan); is {
+		if err := a.endedLate(ctx, row.Tenant, row.Agent, id); err != nil {
+			a.untold(row.Agent, id, err)
 		}
+		wait = lateWait(0)
+	} else {
+		call, err := a.Store.Call(ctx, row.Tenant, strings.TrimPrefix(row.Plugin, lateWaits))
+		if err != nil {
+			return err
+		}
+		if call == nil {
+			return a.dropOutbox(ctx, &row)
+		}
+		a.Ended(ctx, call)
 	}
-	had := row.Attempt // where it is told of, the row is gone
-	row.Attempt, row.NextAt = had+1, a.Now().UTC().Add(lateWait(had+1)).Truncate(time.Microsecond)
-	_, err = a.updateOutbox(ctx, had, &row)
+	// Where it was told of, the row is gone.
+	row.Attempt, row.NextAt = had+1, a.Now().UTC().Add(wait).Truncate(time.Microsecond)
+	_, err := a.updateOutbox(ctx, had, &row)
 	return err
+}
+
+func (a *Agents) untold(id, call string, err error) {
+	a.Log.Warn("the plugins of an agent were not told how a call ended", "agent", id, "call_id", call, "cause", err.Error())
 }
 
 // Ended tells the plugins of an agent, and its conversation, of the end of a call that
@@ -111,13 +137,14 @@ func (a *Agents) Ended(ctx context.Context, row *callRow) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	if err := a.endedLate(ctx, row); err != nil {
-		a.Log.Warn("the plugins of an agent were not told how a call ended", "agent", row.Agent, "call_id", row.ID, "cause", err.Error())
+	if err := a.endedLate(ctx, row.Tenant, row.Agent, row.ID); err != nil {
+		a.untold(row.Agent, row.ID, err)
 	}
 }
 
-func (a *Agents) endedLate(ctx context.Context, row *callRow) error {
-	key := afterKey(row.Tenant, row.Agent, row.ID)
+// endedLate is Ended for a call that has, or a plan that may have.
+func (a *Agents) endedLate(ctx context.Context, tenant, id, call string) error {
+	key := afterKey(tenant, id, call)
 	kept, err := a.Store.KV(ctx, key)
 	if err != nil || kept == nil {
 		return err
@@ -126,44 +153,73 @@ func (a *Agents) endedLate(ctx context.Context, row *callRow) error {
 	if err := json.Unmarshal(kept.Value, &owed); err != nil {
 		return err
 	}
-	i, err := a.Instance(ctx, row.Tenant, row.Agent)
+	i, err := a.Instance(ctx, tenant, id)
 	if err != nil {
 		return err
 	}
-	res, failed := a.Outcome(ctx, row.Tenant, row.ID)
-	u := &Use{Operation: owed.Tool, CallID: row.ID, Status: res.Status}
-	u.told(res, failed)
-	if u.Code == "" && res.Status != plugin.Succeeded {
-		u.Code = plugin.CodeOutcomeUnknown
+	end, err := i.endOf(ctx, &owed)
+	if end == nil || err != nil {
+		return err
 	}
 	won := false
 	forget := func(tx Tx) (bool, error) {
 		if won, err = tx.DeleteKV(key); err != nil || !won {
 			return false, err
 		}
-		_, err := tx.DeleteOutbox(row.Tenant, row.ID)
+		_, err := tx.DeleteOutbox(tenant, call)
 		return true, err
 	}
 	for range 3 { // a conversation that was found may be closed in between
-		if err = i.late(ctx, &owed, u, res.Labels, forget); !errors.Is(err, errClosed) {
+		if err = i.late(ctx, &owed, end, forget); !errors.Is(err, errClosed) {
 			break
 		}
 	}
 	if err != nil || !won {
 		return err
 	}
-	return i.after(ctx, owed, u, res.Data)
+	return end.heard()
+}
+
+// An ending is how a call ended that outlived its turn, or a plan.
+type ending struct {
+	*Use
+	line   string // for people
+	labels []string
+	heard  func() error // has the plugins hear of it
+}
+
+// endOf reads how it ended; nil where it has not.
+func (i *Instance) endOf(ctx context.Context, owed *After) (*ending, error) {
+	tenant := i.key.Tenant
+	if !owed.Plan {
+		res, failed := i.agents.Outcome(ctx, tenant, owed.Call)
+		u := &Use{Operation: owed.Tool, CallID: owed.Call, Status: res.Status}
+		u.told(res, failed)
+		if u.Code == "" && res.Status != plugin.Succeeded {
+			u.Code = plugin.CodeOutcomeUnknown
+		}
+		return &ending{u, u.line(), res.Labels, func() error { return i.after(ctx, *owed, u, res.Data) }}, nil
+	}
+	view, err := i.agents.Plans.Show(ctx, tenant, owed.Call)
+	if err != nil || !plan.Ended(view.State) {
+		return nil, err
+	}
+	u := i.planned(ctx, view)
+	return &ending{&u.Use, u.line(), u.labels, func() error {
+		_, err := i.stepsEnded(ctx, owed.Session, view, owed.Steps)
+		return err
+	}}, nil
 }
 
 // late adds to a conversation how a call ended, unless forget says that another host
 // did. One that has ended meanwhile has a successor, where it is a channel's.
-func (i *Instance) late(ctx context.Context, owed *After, u *Use, labels []string, forget func(Tx) (bool, error)) error {
-	tenant := i.key.Tenant
+func (i *Instance) late(ctx context.Context, owed *After, u *ending, forget func(Tx) (bool, error)) error {
+	tenant, labels := i.key.Tenant, u.labels
 	c, err := i.agents.Store.Conversation(ctx, tenant, owed.Session)
 	if err != nil {
 		return err
 	}
-	in := Incoming{Late: &Late{Call: u.CallID, Tool: owed.Tool, Line: u.line(), Depth: owed.Depth + 1}, Text: u.late()}
+	in := Incoming{Late: &Late{Call: u.CallID, Tool: owed.Tool, Line: u.line, Depth: owed.Depth + 1}, Text: u.late()}
 	var first *MessageRow
 	if c != nil && owed.Inbound > 0 {
 		if first, err = i.agents.message(ctx, tenant, c.SessionID, owed.Inbound); err != nil {
@@ -247,6 +303,9 @@ func (i *Instance) talks(m *Message) bool {
 	row := i.agent()
 	s := full(&row)
 	_, channel := s.Channels[m.Channel]
+	if s.Brain != "" && s.LateResults == "" { // an operation may propose the same again
+		return false
+	}
 	return channel && s.LateResults != LateTell && m.Late.Depth <= maxLate
 }
 

@@ -22,6 +22,7 @@ type Settings struct {
 	History   int                `json:"history,omitzero"`    // messages that its brain is shown; 60 where it is 0
 	Channels  map[string]Channel `json:"channels,omitempty"`  // by namespace
 
+	Brain       string `json:"brain,omitempty"`        // the operation of kind agent that decides, plugin/operation; a model where it is empty
 	LateResults string `json:"late_results,omitempty"` // what becomes of the end of a call that outlived its turn: LateTurn, where it is empty, or LateTell
 }
 
@@ -56,6 +57,7 @@ const AgentTools = maxTools
 
 var (
 	idPattern      = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	brainPattern   = regexp.MustCompile(`^[^\s/@]{1,200}/[^\s/@]{1,200}$`)
 	channelPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 )
 
@@ -88,6 +90,9 @@ func (s *Settings) Check() error {
 		if bound.have < 0 || bound.have > bound.most {
 			return refuse("%s is %d; it is between 0 and %d", bound.name, bound.have, bound.most)
 		}
+	}
+	if s.Brain != "" && !brainPattern.MatchString(s.Brain) {
+		return refuse("brain is %.80q; it names an operation, as plugin/operation; its versions are those that the agent was given", s.Brain)
 	}
 	if s.LateResults != "" && s.LateResults != LateTurn && s.LateResults != LateTell {
 		return refuse("late_results is %.40q; it is %s or %s", s.LateResults, LateTurn, LateTell)

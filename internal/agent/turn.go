@@ -113,6 +113,10 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 		return a, err
 	}
 	t.read = read
+	if t.settings.Brain != "" {
+		err := t.propose(ctx)
+		return t.answer, err
+	}
 	for t.answer.Steps = 1; ; t.answer.Steps++ {
 		move, err := t.think(ctx)
 		if err != nil {
@@ -299,6 +303,9 @@ func (i *Instance) begin(ctx context.Context, c *ConversationRow, m Message, to 
 	}
 	for name := range assigned {
 		t.assigned = append(t.assigned, name)
+	}
+	if t.settings.Brain != "" {
+		return t, nil // it is told what it may propose
 	}
 	t.tools, err = i.agents.Plugins.Offer(ctx, Ask{Call: t.call, Plugins: t.assigned, Text: m.Text, Most: t.settings.MaxTools, Left: i.leftOut})
 	return t, err

@@ -29,7 +29,7 @@ type desk struct {
 func newDesk(t *testing.T, settings agent.Settings) *desk {
 	t.Helper()
 	model := newTalker(t)
-	a := open(t, modelHome(t, model.URL, "policy: {allow: [{kinds: [tool]}, {effects: [memory_write]}]}\n"))
+	a := open(t, modelHome(t, model.URL, "policy: {allow: [{kinds: [tool]}, {effects: [memory_write, mail_send]}]}\n"))
 	if err := a.Vault.Put(t.Context(), store.SecretName{Tenant: "local", Owner: secret.Anyone, Scope: "system", Name: "desk"}, "whsec_c2VjcmV0LW9mLXRoZS1kZXNr", secret.By{Principal: "ann"}); err != nil {
 		t.Fatal(err)
 	}

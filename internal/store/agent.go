@@ -22,7 +22,7 @@ type AgentRow struct {
 	CreatedBy string
 	CreatedAt time.Time
 
-	Brain     string // the operation that decides, plugin/operation; "" for the built-in chat
+	Brain     string // not used: the settings name the operation that decides
 	Tier      string // of models; "" for the dispatcher's choice
 	Prompt    string // who it is, in its own prompt
 	Settings  string // JSON: its limits and channels
