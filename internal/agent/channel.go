@@ -137,6 +137,7 @@ func (a *Agents) take(ctx context.Context, key Key, c *Channel, in *Incoming, pl
 			in.Metadata = json.RawMessage(raw)
 		}
 	}
+	in.Ends = c.ends(in.Text)
 	message, err := json.Marshal(in)
 	if err != nil {
 		return r, err
@@ -267,8 +268,8 @@ func (a *Agents) Advance(ctx context.Context, tenant, session string) error {
 		if err != nil {
 			return err
 		}
-		if err := i.converse(ctx, session, *message); err != nil {
-			return err
+		if err := i.converse(ctx, session, *message); err != nil || message.Ends {
+			return err // what came after it is in the next conversation
 		}
 	}
 	return nil

@@ -39,6 +39,7 @@ const (
 	replyCut         = "cut"         // what it said last, or that it took too many steps
 	replyFailed      = "failed"      // that it did not work
 	replyInterrupted = "interrupted" // that the host went down in the middle
+	replyEnded       = "ended"       // that the conversation has ended, because the sender said so
 	replyNote        = "note"        // how a call ended that outlived its turn
 )
 
@@ -88,6 +89,12 @@ func (i *Instance) insertReply(tx Tx, r reply, at time.Time) error {
 
 // converse gives one message that came in its turn, and sends the answer.
 func (i *Instance) converse(ctx context.Context, session string, m Message) error {
+	if m.Ends {
+		if err := i.endBy(ctx, session, &m); err != nil {
+			return err
+		}
+		return i.sendReplies(ctx, session)
+	}
 	if !i.talks(&m) {
 		if err := i.note(ctx, session, &m); err != nil || m.Channel == "" {
 			return err
@@ -269,6 +276,8 @@ func (a *Agents) sendReply(ctx context.Context, key Key, r *reply) error {
 		answer.Text = in.Late.Line
 	case r.Kind == replyFailed:
 		answer.Text = "That did not work; the people who run this agent can see why."
+	case r.Kind == replyEnded:
+		answer.Text = "This conversation has ended."
 	case r.Kind == replyInterrupted:
 		answer.Text = "That was interrupted, and it may be half done; please ask again."
 	case r.Kind == replyCut && answer.Text == "":
@@ -302,7 +311,7 @@ func (a *Agents) incoming(ctx context.Context, tenant, session string, n int64) 
 	if err := json.Unmarshal(row.Body, in); err != nil {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "message %d of %s cannot be read: %w", n, session, err)
 	}
-	m := &Message{Text: in.Text, Channel: in.Channel, Room: in.Room, Sender: in.Sender, Metadata: in.Metadata, Labels: row.Labels, Inbound: n, Late: in.Late}
+	m := &Message{Text: in.Text, Channel: in.Channel, Room: in.Room, Sender: in.Sender, Metadata: in.Metadata, Labels: row.Labels, Inbound: n, Late: in.Late, Ends: in.Ends}
 	if in.Channel != "" {
 		m.From, m.Role, m.Asker, err = a.Sender(ctx, tenant, in.Channel, in.Sender)
 	}

@@ -32,6 +32,7 @@ type Channel struct {
 	Secret string         `json:"secret"`           // the name of the secret they prove it with
 	Reply  string         `json:"reply,omitempty"`  // the operation that carries answers there; none are sent where it is empty
 	Labels []string       `json:"labels,omitempty"` // of what comes in, beside untrusted
+	End    []string       `json:"end,omitempty"`    // messages that end the conversation in place of having a turn, without regard to case
 	Per    string         `json:"per,omitempty"`    // whose each conversation is: PerSender, where it is empty, or PerRoom
 }
 
@@ -48,6 +49,8 @@ const (
 	maxTokens   = 64_000
 	maxHistory  = 500
 	maxChannels = 16
+	maxEnds     = 16
+	maxEndBytes = 100
 	maxPrompt   = 32 << 10
 	maxSettings = 64 << 10
 )
@@ -110,6 +113,8 @@ func (s *Settings) Check() error {
 			return refuse("channel %s: there is no scheme %q; the schemes are %v", name, c.Scheme, webhook.Schemes())
 		case c.Per != "" && c.Per != PerSender && c.Per != PerRoom:
 			return refuse("channel %s: 'per' is %.40q; it is %s or %s", name, c.Per, PerSender, PerRoom)
+		case len(c.End) > maxEnds || slices.ContainsFunc(c.End, func(w string) bool { return strings.TrimSpace(w) != w || w == "" || len(w) > maxEndBytes }):
+			return refuse("channel %s: 'end' has at most %d texts of 1 to %d bytes, without space around them", name, maxEnds, maxEndBytes)
 		case c.Secret == "":
 			return refuse("channel %s: 'secret' names the secret that its deliveries prove themselves with", name)
 		}
@@ -156,6 +161,11 @@ func full(row *AgentRow) Settings {
 		}
 	}
 	return s
+}
+
+// ends reports whether a message ends its conversation.
+func (c *Channel) ends(text string) bool {
+	return slices.ContainsFunc(c.End, func(word string) bool { return strings.EqualFold(strings.TrimSpace(text), word) })
 }
 
 // peer is who a conversation with a sender is with.

@@ -26,6 +26,7 @@ type Message struct {
 	Metadata json.RawMessage  // what the channel adds: an object, or nil
 	Labels   []string
 	Inbound  int64 // the n of the message as it came in; 0 for one that did not
+	Ends     bool  // it ends the conversation, and has no turn
 	Late     *Late // of the host, for the end of a call that outlived its turn
 }
 
