@@ -27,6 +27,7 @@ type (
 	ConversationFilter = store.ConversationFilter
 	MessageRow         = store.MessageRow
 	MemoryRow          = store.MemoryRow
+	memoryQuery        = store.MemoryQuery
 	OutboxRow          = store.OutboxRow
 	outboxFilter       = store.OutboxFilter
 	callRow            = store.CallRow

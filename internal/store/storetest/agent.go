@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -119,6 +121,52 @@ func memories(t *testing.T, b *bundle) {
 	}
 	if got, err := b.Memory(t.Context(), "t", "door", "name"); err != nil || got == nil || !sameKept([]store.MemoryRow{*got}, rows[2]) {
 		t.Errorf("the other one remembers %+v, %v", got, err)
+	}
+	find := func(agent string, terms ...string) string {
+		t.Helper()
+		found, err := b.SearchMemories(t.Context(), store.MemoryQuery{Tenant: "t", Agent: agent, Terms: terms, Limit: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := ""
+		for _, row := range found {
+			keys += " " + row.Agent + "/" + row.Key
+		}
+		return strings.TrimSpace(keys)
+	}
+	write(t, b, func(tx store.Tx) error {
+		var err error
+		put := func(agent, key, terms string) {
+			if err == nil {
+				err = tx.PutMemory(store.MemoryRow{Tenant: "t", Agent: agent, Key: key, Labels: []string{}, UpdatedAt: epoch, Terms: terms})
+			}
+		}
+		put("finder", "old", "never to be found")
+		put("finder", "old", "bread rye")
+		put("finder", "two", "bread bread bread")
+		put("finder", "gone", "bread")
+		put("other", "theirs", "bread rye")
+		for i := range 5 {
+			put("many", fmt.Sprint(i), "bread")
+		}
+		if err == nil {
+			_, err = tx.DeleteMemory("t", "finder", "gone")
+		}
+		if err == nil {
+			_, err = tx.DeleteAgent("t", "other")
+		}
+		return err
+	})
+	for terms, want := range map[string]string{"bread": "finder/two finder/old", "rye": "finder/old", "never": "", "nothing": "", "rye nothing": "finder/old"} {
+		if got := find("finder", strings.Fields(terms)...); got != want {
+			t.Errorf("%q finds %q, want %q", terms, got, want)
+		}
+	}
+	if got := find("other", "bread"); got != "" {
+		t.Errorf("of a deleted agent it finds %q", got)
+	}
+	if got := find("many", "bread"); len(strings.Fields(got)) != 3 {
+		t.Errorf("of many it finds %q", got)
 	}
 	for agent, want := range map[string]int64{"desk": 2, "door": 1, "none": 0} {
 		write(t, b, func(tx store.Tx) error {
@@ -378,6 +426,40 @@ func deliveries(t *testing.T, b *bundle) {
 		}
 		return err
 	})
+	write(t, b, func(tx store.Tx) error {
+		for i := range 3 {
+			if _, err := tx.InsertDelivery("t", "desk/slack", fmt.Sprint("id:later", i), epoch.Add(time.Hour)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	old := func(before time.Time) bool {
+		t.Helper()
+		tenants, err := b.DeliveredBefore(t.Context(), before, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Equal(tenants, []string{"t"})
+	}
+	cut := epoch.Add(time.Minute)
+	for i, want := range []bool{true, true, false} { // one at a time
+		if old(cut) != want {
+			t.Errorf("before %d: there is something old: %t", i, !want)
+		}
+		write(t, b, func(tx store.Tx) error {
+			found, err := tx.DeleteDeliveries("t", cut, 1)
+			if found != want {
+				t.Errorf("forgetting %d: %t, want %t", i, found, want)
+			}
+			return err
+		})
+	}
+	for mark, want := range map[string]bool{"id:1": false, "id:later0": true} {
+		if there, err := b.Delivered(t.Context(), "t", "desk/slack", mark); err != nil || there != want {
+			t.Errorf("%s is remembered: %t, %v", mark, there, err)
+		}
+	}
 }
 
 func outbox(t *testing.T, b *bundle) {
