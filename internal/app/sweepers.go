@@ -24,7 +24,7 @@ func (a *App) openSweepers() {
 
 // sweeps are those of one tenant.
 func (a *App) sweeps() []worker.Sweeper {
-	return []worker.Sweeper{
+	return append([]worker.Sweeper{
 		worker.Sweep{Name: job.Call, Find: a.dueCalls, Take: a.Kernel.Advance},
 		worker.Sweep{Name: job.Plan, Find: func(ctx context.Context, limit int) ([]worker.Item, error) {
 			rows, err := a.Plans.Due(ctx, limit)
@@ -42,10 +42,9 @@ func (a *App) sweeps() []worker.Sweeper {
 			rows, err := a.Agents.Waiting(ctx, limit)
 			return worker.Items(job.Conversation, rows, err, conversationID)
 		}, Take: a.Agents.Advance},
-		a.idleConversations(conversationIdle),
 		toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks},
 		worker.Sweep{Name: job.Agent, Find: a.unsettledAgents, Take: a.Agents.Settle},
-	}
+	}, toolset.Pruning(a.Agents, time.Duration(a.Config.Agents.Idle), time.Duration(a.Config.Agents.Deliveries))...)
 }
 
 // dueCalls returns the calls that may run, or of which it is to be asked how they
@@ -59,21 +58,6 @@ func (a *App) dueCalls(ctx context.Context, limit int) ([]worker.Item, error) {
 }
 
 func conversationID(r *conversationRow) (tenant, id string) { return r.Tenant, r.SessionID }
-
-// conversationIdle is how long nothing happens in a conversation that is then
-// closed. What is said there later begins a new one.
-const conversationIdle = 24 * time.Hour
-
-// idleConversations closes those in which nothing happened for that long. No event
-// wakes an idle conversation: only the sweep finds it.
-func (a *App) idleConversations(after time.Duration) worker.Sweeper {
-	return worker.Sweep{Name: "idle", Find: func(ctx context.Context, limit int) ([]worker.Item, error) {
-		rows, err := a.Agents.Idle(ctx, time.Now().UTC().Add(-after), limit)
-		return worker.Items("idle", rows, err, conversationID)
-	}, Take: func(ctx context.Context, tenant, id string) error {
-		return a.Agents.EndIdle(ctx, tenant, id, time.Now().UTC().Add(-after))
-	}}
-}
 
 // unsettledAgents returns those that were started, and have no instance in this host
 // yet, or were stopped, here or in another process, and still have one. So their
