@@ -161,8 +161,8 @@ type Binding struct {
 
 // Requires is what a plugin needs of others.
 type Requires struct {
-	Tools         []string `json:"tools,omitempty"` // name[/op][@range]
-	Capabilities  []string `json:"capabilities,omitempty"`
+	Tools         []string `json:"tools,omitempty"`        // name[/op][@range]
+	Capabilities  []string `json:"capabilities,omitempty"` // host services; Manifest.Capabilities has them too
 	ContextFields []string `json:"context_fields,omitempty"`
 }
 
@@ -206,10 +206,10 @@ type Injection struct {
 	Account      string `json:"account,omitempty"`       // or: the provider of the account, which an operation declares
 }
 
-// Observability is how much of its own log a plugin wants kept.
+// Observability is how much of its own log a plugin wants kept (kernel contracts, 5.1.1).
 type Observability struct {
-	LogLevel    string `json:"log_level,omitempty"` // debug, info, warning, error
-	EmitSamples bool   `json:"emit_samples,omitzero"`
+	LogLevel    string `json:"log_level,omitempty"`   // debug, info, warning, error: records below it are left out of the host's log
+	EmitSamples bool   `json:"emit_samples,omitzero"` // compared when the plugin changes; no inputs or results are ever logged
 }
 
 // A Schema accepts or refuses a JSON value.

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
@@ -47,6 +48,10 @@ type ToolDecision struct {
 	ExpiresAt time.Time       // when an approval, or what is allowed, is over
 	Replayed  bool            // the answer to an earlier question with its key
 }
+
+// RunsElsewhere reports whether another program runs an operation: the host decides about its
+// calls, and hears of their end only from that program.
+func RunsElsewhere(operation string) bool { return strings.HasPrefix(operation, reported.Prefix) }
 
 // Decisions are what programs ask the host about, for one principal, who sees and settles
 // their own alone.

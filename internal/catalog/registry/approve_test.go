@@ -29,7 +29,7 @@ func approvable(version string) object {
 		"isolation": "session", "capabilities": list("http", "kv"),
 		"runner":        object{"kind": "process", "command": list("./run", "-x"), "protocol": "2"},
 		"http":          object{"hosts": list("api.example.com")},
-		"requires":      object{"tools": list("doc.read@1.x"), "capabilities": list("kv"), "context_fields": list("student.profile")},
+		"requires":      object{"tools": list("doc.read@1.x"), "capabilities": list("log"), "context_fields": list("student.profile")},
 		"observability": object{"log_level": "info"},
 		"operations": object{
 			"send": object{
@@ -123,7 +123,7 @@ var tampers = []tamper{
 	{"a narrower isolation", set("call", "isolation"), "may", "~ /isolation"},
 	{"another tool it needs", set(list("doc.read@1.x", "doc.write"), "requires", "tools"), "may", "+ /requires/tools"},
 	{"another version of a tool it needs", set(list("doc.read@2.x"), "requires", "tools"), "may", "- /requires/tools"},
-	{"another capability it needs", set(list("kv", "llm"), "requires", "capabilities"), "may", "+ /requires/capabilities"},
+	{"another capability it needs", set(list("log", "llm"), "requires", "capabilities"), "may", "+ /requires/capabilities"},
 	{"another field of the context", set(list("student.profile", "student.grades"), "requires", "context_fields"), "may", "+ /requires/context_fields"},
 	{"a longer timeout", set("31s", "operations", "send", "timeout"), "may", "~ /operations/send/timeout"},
 	{"a named timeout", set("slow", "operations", "read", "timeout"), "may", "~ /operations/read/timeout"},

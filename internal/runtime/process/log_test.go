@@ -53,6 +53,20 @@ func TestLogRecordsNameTheirCall(t *testing.T) {
 	}
 }
 
+// A manifest says from which level its plugin's log is kept (kernel contracts, 5.1.1).
+func TestALogBeginsAtTheManifestsLevel(t *testing.T) {
+	t.Parallel()
+	var out lockedBuffer
+	r := newRunner(t, process.Options{Log: slog.New(slog.NewJSONHandler(&out, nil))})
+	warnings := func(m *plugin.Manifest) { m.Observability.LogLevel = "warning" }
+	if _, err := run(t, r, target("good", "talk", warnings), call(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if said := out.String(); !strings.Contains(said, "a record") || strings.Contains(said, "of stderr") {
+		t.Errorf("a warning is missing, or a line below warning is there: %s", said)
+	}
+}
+
 // A lockedBuffer may be written to by many.
 type lockedBuffer struct {
 	mu sync.Mutex

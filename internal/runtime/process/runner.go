@@ -420,19 +420,25 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 	return w, nil
 }
 
-// log writes a plugin's log record into the host's own log, with what it
-// belongs to.
-func (r *Runner) log(g *group, call *plugin.Call, level, message string, fields jsontext.Value) {
-	at := slog.LevelInfo
+// levelOf returns a level of the protocol as the log knows it; info is the default.
+func levelOf(level string) slog.Level {
 	switch level {
 	case "debug":
-		at = slog.LevelDebug
+		return slog.LevelDebug
 	case "warning":
-		at = slog.LevelWarn
+		return slog.LevelWarn
 	case "error":
-		at = slog.LevelError
+		return slog.LevelError
 	}
-	if !r.opts.Log.Enabled(r.life, at) {
+	return slog.LevelInfo
+}
+
+// log writes a plugin's log record into the host's own log, with what it
+// belongs to. Records below the level that the manifest names are left out
+// (kernel contracts, 5.1.1: observability.log_level).
+func (r *Runner) log(g *group, call *plugin.Call, level, message string, fields jsontext.Value) {
+	at := levelOf(level)
+	if kept := g.manifest.Observability.LogLevel; kept != "" && at < levelOf(kept) || !r.opts.Log.Enabled(r.life, at) {
 		return
 	}
 	var attrs []slog.Attr

@@ -17,8 +17,9 @@ import (
 type engine interface {
 	// load runs the program and its register function, which talks to the host.
 	load(p *Program, limit time.Duration) error
-	// handle calls the handler of a subscription, in the order of registration.
-	handle(handler int, shape event.Shape, p *event.Payload, limit time.Duration) (answer, error)
+	// handle calls the handler of a subscription, in the order of registration. With draft
+	// it gets a payload that it may change, and what it made of that counts.
+	handle(handler int, shape event.Shape, p *event.Payload, draft bool, limit time.Duration) (answer, error)
 	// call calls the handler of a tool. Input and output are JSON.
 	call(handler int, input string, limit time.Duration) (output string, err error)
 	// close gives back all that the engine has. It may be called again.

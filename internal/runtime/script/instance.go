@@ -26,6 +26,7 @@ type Instance struct {
 	handlers    []registration
 	tools       []Tool
 	off         []atomic.Bool // by handler: the plugin does not want to hear any more
+	drafts      []atomic.Bool // by handler: it changes the payload that it is given, so it gets its own
 
 	turn    *turn  // who has it owns the engine and the desk
 	engine  engine // nil if the next call must make one
@@ -59,6 +60,7 @@ func Open(ctx context.Context, program *Program, environment Environment) (*Inst
 		return nil, err
 	}
 	i.off = make([]atomic.Bool, maxHandlers)
+	i.drafts = make([]atomic.Bool, maxHandlers)
 	i.desk.begin(ctx)
 	if err := i.start(limit); err != nil {
 		return nil, i.program.explain("register of plugin "+i.name(), limit, err)

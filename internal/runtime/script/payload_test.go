@@ -94,6 +94,45 @@ func TestAPayloadIsFrozen(t *testing.T) {
 	}
 }
 
+// A transform that changes its payload as published ones do, and returns it or nothing, gets
+// one of its own: what it made of it counts, and no other handler sees it half done.
+func TestATransformMayChangeAPayloadOfItsOwn(t *testing.T) {
+	for handler, want := range map[string]string{
+		`(e) => { e.text = "new"; return e }`:                                             `{"text":"new","list":[3,{"k":1}],"o":{}}`,
+		`(e) => { e.list.length = 0; e.list.push(7) }`:                                    `{"text":"t","list":[7],"o":{}}`,
+		`(e) => { e.list[1].k = 2; delete e.o; e.fresh = [e.list[0]] }`:                   `{"text":"t","list":[3,{"k":2}],"fresh":[3]}`,
+		`async (e) => { await Promise.resolve(); e.o.x = 1; return { ...e, text: "u" } }`: `{"text":"u","list":[3,{"k":1}],"o":{"x":1}}`,
+		`(e) => { e.list.sort(); return { text: "only" } }`:                               `{"text":"only"}`,
+	} {
+		f := transform(t, handler)
+		for range 3 {
+			if got, err := f(`{"text":"t","list":[3,{"k":1}],"o":{}}`); err != nil || got != want {
+				t.Errorf("%s: %s, %v", handler, got, err)
+			}
+		}
+	}
+	// Its first run counts for nothing but what it did to its own state.
+	f := transform(t, `(e) => { globalThis.runs = (globalThis.runs || 0) + 1; e.text = "run " + runs }`)
+	for _, want := range []string{"run 2", "run 3"} {
+		if got, err := f(`{"text":"t"}`); err != nil || got != `{"text":"`+want+`"}` {
+			t.Errorf("%s, %v", got, err)
+		}
+	}
+	// What fails for a reason of its own fails once.
+	if _, err := transform(t, `(e) => { e.text = "x"; throw new Error("own") }`)(`{"text":"t"}`); err == nil || !strings.Contains(err.Error(), "own") {
+		t.Errorf("%v", err)
+	}
+	// A number that JavaScript would round stays as it is, and the payload frozen.
+	if _, err := transform(t, `(e) => { e.text = "x" }`)(`{"text":"t","id":12345678901234567}`); err == nil || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("%v", err)
+	}
+	// A guard is never run twice: what it is given is frozen.
+	s := opened(t, `export function register(ctx) { ctx.bus.on("tool.before@v1", (e) => { e.toolName = "other"; return { allow: true } }) }`, Environment{}).Subscriptions()
+	if v, err := s[0].Veto(t.Context(), payload(t, `{"toolName":"t","args":{}}`)); err == nil || v.Allow {
+		t.Errorf("a guard changed what it was given: %+v", v)
+	}
+}
+
 func TestAPayloadEndsWithItsEvent(t *testing.T) {
 	f := transform(t, `(e) => { if (globalThis.kept) { try { kept.text } catch (x) { return { got: x.message } } } globalThis.kept = e }`)
 	if _, err := f(`{"text":"secret"}`); err != nil {

@@ -18,14 +18,29 @@ import (
 // changes the whole text is rewritten.
 const maxSplices = 4
 
-// handle calls the handler of a subscription and takes its answer apart.
-func (m *machine) handle(handler int, shape event.Shape, p *event.Payload, limit time.Duration) (a answer, err error) {
+// handle calls the handler of a subscription and takes its answer apart. A draft is an object
+// of its own that the handler may change, for a transform alone: what it made of it is the
+// answer where it returns nothing.
+func (m *machine) handle(handler int, shape event.Shape, p *event.Payload, draft bool, limit time.Duration) (a answer, err error) {
 	err = m.guard(limit, func() error {
-		root := m.open(p)
-		if isException(root) {
+		argument := m.open(p)
+		if draft && !isException(argument) {
+			m.release(argument)
+			argument = m.parsed(p.Text())
+		}
+		if isException(argument) {
 			return m.thrown()
 		}
-		result, err := m.settle(m.apply(m.functions[handler], root))
+		own := undefined
+		if draft {
+			own = m.share(argument)
+		}
+		defer m.release(own)
+		result, err := m.settle(m.apply(m.functions[handler], argument))
+		if err == nil && draft && isNothing(result) {
+			m.release(result)
+			result = m.share(own)
+		}
 		if err == nil {
 			a, err = m.answered(shape, p, result)
 			m.release(result)

@@ -2,8 +2,13 @@ package script
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
 )
@@ -56,9 +61,49 @@ func (i *Instance) handle(ctx context.Context, handler int, p *event.Payload) (a
 		return answer{}, err
 	}
 	defer i.leave()
-	a, err := i.engine.handle(handler, r.shape, p, limit)
+	drafts := &i.drafts[handler]
+	draft := drafts.Load() && survives(p)
+	a, err := i.engine.handle(handler, r.shape, p, draft, limit)
+	if r.shape == event.Transform && !draft && writes(err) && survives(p) {
+		drafts.Store(true)
+		a, err = i.engine.handle(handler, r.shape, p, true, limit)
+	}
 	if err != nil {
 		return answer{}, i.failed(i.about(handler), limit, r.deadline, err)
 	}
 	return a, nil
 }
+
+// writes reports whether a handler failed because it changed what is frozen. Published
+// transforms do that with their payload: such a handler is called again, with a payload of its
+// own, and gets one of its own from then on. No other handler pays for that.
+func writes(err error) bool {
+	var t *thrown
+	if !errors.As(err, &t) || t.name != "TypeError" {
+		return false
+	}
+	for _, refusal := range []string{frozenPayload, "is read-only", "object is not extensible", "could not delete property"} {
+		if strings.Contains(t.message, refusal) {
+			return true
+		}
+	}
+	return false
+}
+
+// survives reports whether a payload is the same once it was an object of JavaScript, in which
+// numbers have 53 bits.
+func survives(p *event.Payload) bool {
+	d := jsontext.NewDecoder(strings.NewReader(p.Text()))
+	for {
+		token, err := d.ReadToken()
+		if err != nil {
+			return err == io.EOF
+		}
+		if token.Kind() == '0' && len(token.String()) > 15 {
+			return false
+		}
+	}
+}
+
+// frozenPayload is what code reads that changes a payload.
+const frozenPayload = "a payload is frozen: return a new one"

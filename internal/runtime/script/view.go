@@ -381,7 +381,7 @@ func viewDelete(_ *libc.TLS, ctx uintptr, object value, atom lib.TJSAtom) int32 
 		return 1
 	}
 	if ok {
-		m.throwType("a payload is frozen: return a new one")
+		m.throwType(frozenPayload)
 	}
 	return -1
 }

@@ -11,17 +11,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 func (c *command) connect() *cobra.Command {
 	var scopes []string
 	var quiet bool
-	return c.change(spec{
+	cmd := c.change(spec{
 		anywhere: true,
 		use:      "connect PROVIDER",
-		short:    "Connect your account with a provider, for plugins to act with in your calls",
-		long: `Connect your account with a provider, for plugins to act with in your calls.
+		short:    "Connect your account with a provider, or this host with an editor or a coding agent",
+		long: `Connect your account with a provider, for plugins to act with in your calls; or, by
+the name of a program that is listed below, this host with that program.
 
 PROVIDER is one of auth: providers in mortise.yaml. A page of the provider's opens
 in a browser, or is opened by hand with the address that is shown; it comes back to
@@ -49,6 +51,8 @@ them.`,
 		got, err := waiting.Wait(ctx)
 		return done{value: got, said: fmt.Sprintf("%s is connected as %s with %s", got.Provider, view.AccountName(&got), strings.Join(got.Scopes, " "))}, err
 	})
+	cmd.AddCommand(client.ConnectCommands(c.out, c.options)...)
+	return cmd
 }
 
 // words takes apart what is written with spaces.

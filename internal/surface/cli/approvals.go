@@ -70,7 +70,7 @@ func (c *command) approvalsApprove() *cobra.Command {
 		short:    "Agree to one call or plan; the call goes on, and its end is shown",
 		long: `Agree to one call or plan. A call goes on in the process that waits for it or in
 'mortise serve', and otherwise here. Its result is shown, and the exit status is that
-of 'mortise run'.`,
+of 'mortise run'. What another program runs is agreed to and not waited for.`,
 		example:  `  mortise approvals approve 3f21aa --reason "agreed by phone"`,
 		complete: c.offering(client.Offers.Approvals),
 		flags: func(cmd *cobra.Command) {
@@ -82,7 +82,7 @@ of 'mortise run'.`,
 		if err != nil {
 			return err
 		}
-		if noWait || asked.Row.SubjectKind == host.SubjectPlan {
+		if noWait || asked.Row.SubjectKind == host.SubjectPlan || host.RunsElsewhere(asked.Question.Operation) {
 			return c.decided(&asked)
 		}
 		if !c.json {

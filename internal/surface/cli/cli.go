@@ -184,7 +184,7 @@ func (c *command) groups() []helpGroup {
 	return []helpGroup{
 		{"run", "Run and follow", []*cobra.Command{c.run(), c.calls(), c.approvals(), c.plans(), c.feeds(), c.sessions(), c.artifacts(), c.ledger()}},
 		{"plugins", "Plugins", []*cobra.Command{c.new(), c.plugins(), c.check(), c.test(), c.route(), c.adapters()}},
-		{"agents", "Agents", []*cobra.Command{c.agents(), c.chat(), c.mcp(), c.models()}},
+		{"agents", "Agents", []*cobra.Command{c.agents(), c.chat(), c.mcp(), c.hook(), c.models()}},
 		{"knowledge", "Knowledge", []*cobra.Command{c.knowledge(), c.reference()}},
 		{"people", "People and rights", []*cobra.Command{c.policy(), c.identities(), c.users(), c.tenants(), c.tokens(), c.quotas(), c.secrets(), c.connect(), c.accounts()}},
 		{"hosts", "Hosts elsewhere", []*cobra.Command{c.login(), c.logout(), c.contexts()}},

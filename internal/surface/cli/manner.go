@@ -126,3 +126,11 @@ func (c *command) mcp() *cobra.Command {
 		return c.reach(ctx, inHost, func(q *ask) error { return do(q.Host) })
 	})
 }
+
+// hook answers programs that ask before they use tools of their own.
+func (c *command) hook() *cobra.Command {
+	return group(spec{use: "hook", short: "Answer programs that ask before they use tools of their own"},
+		client.HookCommand(c.in, c.out, func(ctx context.Context, do func(client.Host) error) error {
+			return c.reach(ctx, inHost, func(q *ask) error { return do(q.Host) })
+		}))
+}

@@ -76,6 +76,9 @@ func (r *registry) askDecision(ctx context.Context, q *request, in *struct {
 	return out, nil
 }
 
+// DecisionOf is a decision as it is answered.
+func DecisionOf(d host.ToolDecision) *ToolDecision { return &decided(d).Body }
+
 // decided is the answer that a decision is.
 func decided(d host.ToolDecision) *DecisionAnswer {
 	out := &DecisionAnswer{Status: http.StatusOK, Body: ToolDecision{ID: d.ID, Word: d.Word, Reason: told(d.Reason), Code: d.Code, Enforcement: plugin.EnforcementReported, ExpiresAt: d.ExpiresAt}}

@@ -121,6 +121,20 @@ func TestKernelContractExampleIsValidAsItStands(t *testing.T) {
 	}
 }
 
+// What a plugin requires of the host it asks for: it is granted, shown and compared as
+// what stands under capabilities is.
+func TestRequiredCapabilitiesAreAskedFor(t *testing.T) {
+	t.Parallel()
+	r, err := contract.Inspect(dir(t, "plugin.py", "", "manifest.json", `{"name":"Notes.Find","type":"tool","version":"1.0.0","owner":"a","description":"finds notes",
+		"schemas":{"input":{"type":"object"},"output":{"type":"object"}},"capabilities":["log"],"requires":{"capabilities":["kb","log"]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(r.Manifest.Capabilities, " "); got != "log kb" {
+		t.Errorf("it asks for %q", got)
+	}
+}
+
 func TestWhatMayBeLeftOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -99,6 +99,12 @@ func Common(top contract.Value, name string) *plugin.Manifest {
 		HTTP:         httpOf(top.Get("http")),
 		Requires:     requiresOf(top.Get("requires")),
 	}
+	// What a plugin requires of the host (kernel contracts, 5.1.1), it asks for.
+	for _, name := range m.Requires.Capabilities {
+		if !slices.Contains(m.Capabilities, name) {
+			m.Capabilities = append(m.Capabilities, name)
+		}
+	}
 	if granted := slices.Contains(m.Capabilities, "http"); granted && m.HTTP.IsZero() {
 		top.Get("capabilities").Note("it asks for http and names no host: add http: {hosts: [api.example.com]}, or nothing can be reached")
 	} else if !granted && !m.HTTP.IsZero() {
