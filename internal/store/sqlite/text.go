@@ -30,7 +30,7 @@ var textIndex = sqlstore.TextIndex{
 		scope := "m" + hex.EncodeToString([]byte(q.Tenant)) + "m" + hex.EncodeToString([]byte(q.Agent))
 		return `SELECT m.key, -found.rank AS score FROM
 			(SELECT rowid, rank FROM kb_index WHERE kb_index MATCH ? AND rank MATCH 'bm25(1.0, 0.0)' ORDER BY rank LIMIT ?) found
-			JOIN memories m ON m.id = -found.rowid`, []any{"scope : (" + anyOf([]string{scope}) + ") AND terms : (" + anyOf(q.Terms) + ")", q.Limit}
+			JOIN memories m ON m.id = -found.rowid WHERE m.tenant = ? AND m.agent = ?`, []any{"scope : (" + anyOf([]string{scope}) + ") AND terms : (" + anyOf(q.Terms) + ")", q.Limit, q.Tenant, q.Agent}
 	},
 }
 
