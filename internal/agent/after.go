@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
 // An After is what tool.after@v1 tells of a call besides how it ended. That of a
@@ -17,6 +16,11 @@ type After struct {
 	Call    string          `json:"call"`
 	Args    json.RawMessage `json:"args"` // after hooks
 	Started time.Time       `json:"started"`
+	Inbound int64           `json:"inbound,omitzero"` // the n of the message whose turn it was; 0 for one that did not come in
+	Depth   int             `json:"depth,omitzero"`   // of the turns that went before for want of an end, see [Late]
+
+	Plan  bool     `json:"plan,omitzero"`   // it is a plan, and no call; the plugins hear of its steps
+	Steps []string `json:"steps,omitempty"` // of which they heard in the turn
 }
 
 // after tells that a tool has ended: once for each use, when it really has.
@@ -32,72 +36,6 @@ func (i *Instance) after(ctx context.Context, a After, u *Use, result json.RawMe
 		f["error"] = u.Text
 	}
 	return i.happened(ctx, event.ToolAfter, f)
-}
-
-func afterKey(tenant, agent, call string) kvKey {
-	return kvKey{Tenant: tenant, Owner: ":host", Scope: "agent:" + agent, Namespace: event.ToolAfter, Key: call}
-}
-
-// owe keeps what is to be told of a call that has not ended with its turn.
-func (i *Instance) owe(ctx context.Context, a After) error {
-	value, err := json.Marshal(a)
-	if err != nil {
-		return err
-	}
-	key := afterKey(i.key.Tenant, i.key.Agent, a.Call)
-	ctx = context.WithoutCancel(ctx)
-	err = i.agents.Store.Write(ctx, func(tx Tx) error {
-		return tx.PutKV(kvRow{KVKey: key, Value: value, UpdatedAt: i.agents.Now()})
-	})
-	if err != nil {
-		return err
-	}
-	// The call may have ended before the row was written; its end would then go
-	// unnoticed.
-	row, err := i.agents.Store.Call(ctx, i.key.Tenant, a.Call)
-	if err == nil && row != nil {
-		i.agents.Ended(ctx, row)
-	}
-	return err
-}
-
-// Ended tells the plugins of an agent of the end of a call that outlived its
-// turn. Of all hosts that come by, one does.
-func (a *Agents) Ended(ctx context.Context, row *callRow) {
-	if row.Agent == "" || !row.State.Ended() || a.Outcome == nil {
-		return
-	}
-	ctx = context.WithoutCancel(ctx)
-	if err := a.endedLate(ctx, row); err != nil {
-		a.Log.Warn("the plugins of an agent were not told how a call ended", "agent", row.Agent, "call_id", row.ID, "cause", err.Error())
-	}
-}
-
-func (a *Agents) endedLate(ctx context.Context, row *callRow) error {
-	key := afterKey(row.Tenant, row.Agent, row.ID)
-	kept, err := a.Store.KV(ctx, key)
-	if err != nil || kept == nil {
-		return err
-	}
-	var owed After
-	if err := json.Unmarshal(kept.Value, &owed); err != nil {
-		return err
-	}
-	i, err := a.Instance(ctx, row.Tenant, row.Agent)
-	if err != nil {
-		return err
-	}
-	res, failed := a.Outcome(ctx, row.Tenant, row.ID)
-	won := false
-	if err := a.Store.Write(ctx, func(tx Tx) error { won, err = tx.DeleteKV(key); return err }); err != nil || !won {
-		return err
-	}
-	u := &Use{Operation: owed.Tool, CallID: row.ID, Status: res.Status}
-	u.told(res, failed)
-	if u.Code == "" && res.Status != plugin.Succeeded {
-		u.Code = plugin.CodeOutcomeUnknown
-	}
-	return i.after(ctx, owed, u, res.Data)
 }
 
 // argsKey is where a context has the arguments of a use of a tool.

@@ -98,6 +98,7 @@ type Options struct {
 	Kernel  Kernel
 	Plugins Plugins
 	Model   Model // nil where none is configured
+	Plans   Plans // of agents whose brain is an operation; nil where there are none
 
 	// Open makes a session, and Closed notes that one has ended.
 	Open   func(ctx context.Context, tenant, name string) (id string, err error)

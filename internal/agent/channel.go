@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -138,6 +137,7 @@ func (a *Agents) take(ctx context.Context, key Key, c *Channel, in *Incoming, pl
 			in.Metadata = json.RawMessage(raw)
 		}
 	}
+	in.Ends = c.ends(in.Text)
 	message, err := json.Marshal(in)
 	if err != nil {
 		return r, err
@@ -264,98 +264,15 @@ func (a *Agents) Advance(ctx context.Context, tenant, session string) error {
 		if m.Role != inbound {
 			continue
 		}
-		var in Incoming
-		if err := json.Unmarshal(m.Body, &in); err != nil {
-			return plugin.Errorf(plugin.CodeInternal, "message %d of %s cannot be read: %w", m.N, session, err)
-		}
-		who, role, asker, err := a.Sender(ctx, tenant, in.Channel, in.Sender)
+		message, err := a.incoming(ctx, tenant, session, m.N)
 		if err != nil {
 			return err
 		}
-		message := Message{
-			Text: in.Text, From: who, Asker: asker, Role: role, Channel: in.Channel, Room: in.Room, Sender: in.Sender, Metadata: in.Metadata, Labels: m.Labels, Inbound: m.N,
-		}
-		if err := i.converse(ctx, session, message); err != nil {
-			return err
+		if err := i.converse(ctx, session, *message); err != nil || message.Ends {
+			return err // what came after it is in the next conversation
 		}
 	}
 	return nil
-}
-
-// converse gives one message that came in its turn, and sends the answer.
-func (i *Instance) converse(ctx context.Context, session string, m Message) error {
-	answer, err := i.Turn(ctx, session, m, Audience{})
-	if errors.Is(err, errHandled) {
-		return nil
-	}
-	row := i.agent()
-	log := i.agents.Log.With("agent", i.key.Agent, "session", session, "message", m.Inbound)
-	switch code := plugin.CodeOf(err); {
-	case err == nil:
-		if answer.Cut && answer.Text == "" {
-			answer.Text = "That took too many steps, and did not come to an end."
-		}
-	case code == plugin.CodeOverloaded || errors.Is(err, errStopped):
-		return err // it goes on waiting
-	default:
-		now, failure := i.agents.Store.Conversation(context.WithoutCancel(ctx), i.key.Tenant, session)
-		if failure != nil || now == nil {
-			return failure
-		}
-		if ctx.Err() != nil && now.Handled < m.Inbound {
-			return err // its turn had not begun: it goes on waiting
-		}
-		log.Error("a turn failed", "code", code, "cause", err.Error())
-		if err := i.agents.Store.Write(context.WithoutCancel(ctx), func(tx Tx) error { return tx.Handled(i.key.Tenant, session, m.Inbound) }); err != nil {
-			return err
-		}
-		answer.Text = "That did not work; the people who run this agent can see why."
-	}
-	// The reply goes to the sender also while the host shuts down.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTime)
-	defer cancel()
-	s := full(&row)
-	if err := i.reply(ctx, session, s.Channels[m.Channel], m, answer); err != nil {
-		log.Error("an answer could not be sent", "code", plugin.CodeOf(err), "cause", err.Error())
-	}
-	return nil
-}
-
-// replyTime is how long sending an answer may take.
-const replyTime = time.Minute
-
-// reply sends an answer by the channel's own operation: an ordinary call, with
-// whatever policy and approval that needs.
-func (i *Instance) reply(ctx context.Context, session string, c Channel, m Message, answer Answer) error {
-	ctx, read := Tainting(ctx)
-	text, err := i.rewritten(ctx, event.ChannelMessageOut, "text", fields{
-		"sessionId": session, "channel": m.Channel, "direction": "out", "text": answer.Text, "metadata": orNil(m.Metadata),
-	})
-	if err != nil || c.Reply == "" || text == "" {
-		return err
-	}
-	input := map[string]any{"channel": m.Channel, "to": m.Sender, "text": text, "session": session}
-	if m.Metadata != nil {
-		if input["metadata"], err = exactNumbers(m.Metadata); err != nil {
-			return err
-		}
-	}
-	if m.Room != "" && c.Scheme == webhook.Standard { // a platform's own are in the metadata
-		input["room"] = m.Room
-	}
-	raw, err := json.Marshal(input)
-	if err != nil {
-		return err
-	}
-	res, err := i.agents.Kernel.Call(ctx, plugin.Call{
-		Tenant: i.key.Tenant, Principal: m.From, Actor: "agent:" + i.key.Agent, Asker: m.asker(), Agent: i.key.Agent, Origin: plugin.OriginAgent, Session: session,
-		Labels:    plugin.Labels(plugin.Labels(answer.Labels, m.Labels), read()), // whom it goes to is the sender's word too
-		Operation: c.Reply, Input: raw, Key: fmt.Sprintf("reply:%s:%d", session, m.Inbound), KeyOf: plugin.KeyOfReply, Trace: plugin.Trace{Correlation: session},
-	})
-	if err == nil && res.Status == plugin.PendingApproval {
-		i.agents.Log.Info("an answer waits for a person", "agent", i.key.Agent, "session", session, "approval", res.Approval.ID)
-	}
-	return err
 }
 
 // maxAsked is how deep agents may ask agents.

@@ -218,7 +218,7 @@ type said struct {
 
 // keep adds a message to a conversation whose turn the lease holds, also after
 // the caller has gone. also shares its transaction; it may be nil.
-func (i *Instance) keep(ctx context.Context, session, lease string, m llm.Message, call string, labels []string, also func(Tx) error) error {
+func (i *Instance) keep(ctx context.Context, session, lease string, m llm.Message, call string, labels []string, also func(tx Tx, n int64) error) error {
 	body, err := json.Marshal(said{m.Text, m.Uses, m.Results})
 	if err != nil {
 		return err
@@ -240,7 +240,7 @@ func (i *Instance) keep(ctx context.Context, session, lease string, m llm.Messag
 			return taken(session)
 		}
 		if also != nil {
-			err = also(tx)
+			err = also(tx, n)
 		}
 		return err
 	})

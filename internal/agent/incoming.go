@@ -22,7 +22,9 @@ type Incoming struct {
 	Room      string          `json:"room,omitempty"` // where they said it: a room, a thread in one, an issue; "" for no place in particular
 	Metadata  json.RawMessage `json:"metadata,omitzero"`
 	Channel   string          `json:"channel"`
-	Challenge string          `json:"-"` // to be answered, in place of anything else
+	Late      *Late           `json:"late,omitempty"` // what the host says of a call, in place of a sender
+	Ends      bool            `json:"ends,omitzero"`  // it ends the conversation, and has no turn
+	Challenge string          `json:"-"`              // to be answered, in place of anything else
 
 	mark string // the same for every delivery of the message, where it may come in several ways
 }

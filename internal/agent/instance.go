@@ -34,6 +34,7 @@ type Instance struct {
 	row       AgentRow
 	started   bool
 	turns     int                      // that go on
+	used      time.Time                // when it was asked for, or had a turn, last
 	ending    string                   // why it is stopped; "" while it is not
 	idle      chan struct{}            // closed once it is stopped and no turn goes on
 	done      chan struct{}            // closed once its plugins are let go
@@ -67,7 +68,7 @@ const retryTime = 30 * time.Second
 
 func newInstance(a *Agents, key Key) *Instance {
 	i := &Instance{
-		agents: a, key: key, bus: event.NewBus(key.Agent, event.Options{Log: a.Log}), gate: make(chan struct{}, 1),
+		agents: a, key: key, used: a.Now(), bus: event.NewBus(key.Agent, event.Options{Log: a.Log}), gate: make(chan struct{}, 1),
 		idle: make(chan struct{}), done: make(chan struct{}), open: map[string]opened{}, failed: map[string]failure{}, taking: map[string]chan struct{}{}, unoffered: map[LeftOut]bool{},
 	}
 	i.ctx, i.cancel = context.WithCancelCause(context.Background())
@@ -84,7 +85,7 @@ func (i *Instance) start(ctx context.Context, row *AgentRow) error {
 		return err
 	}
 	i.mu.Lock()
-	i.row = *row
+	i.row, i.used = *row, i.agents.Now()
 	i.mu.Unlock()
 	if row.State == AgentRunning {
 		i.ran.Store(true)
@@ -138,6 +139,7 @@ func (i *Instance) hold() (release func(), err error) {
 	return func() {
 		i.mu.Lock()
 		i.turns--
+		i.used = i.agents.Now()
 		reason, last := i.ending, i.turns == 0 && i.ending != ""
 		if last {
 			close(i.idle)

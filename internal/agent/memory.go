@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -52,6 +53,9 @@ func (m Memory) Recall(ctx context.Context, message string, limit int) ([]Memory
 	return m.find(ctx, words.Telling(message, maxTerms), limit)
 }
 
+// candidates is how many memories of the index are looked at, at least.
+const candidates = 100
+
 // maxTerms is how many words of a query count.
 const maxTerms = 32
 
@@ -59,10 +63,15 @@ func (m Memory) find(ctx context.Context, terms []string, limit int) ([]MemoryRo
 	if len(terms) == 0 || limit < 1 {
 		return nil, nil
 	}
-	rows, err := m.List(ctx, MaxMemories)
+	// The index finds what has any of the words. Which of that fits is looked at in what
+	// is best of it, so that no more is read of a long memory than of a short one.
+	rows, err := m.agents.Store.SearchMemories(ctx, memoryQuery{
+		Tenant: m.key.Tenant, Agent: m.key.Agent, Terms: terms, Limit: min(max(2*limit, candidates), MaxMemories),
+	})
 	if err != nil {
 		return nil, err
 	}
+	slices.SortStableFunc(rows, func(a, b MemoryRow) int { return b.UpdatedAt.Compare(a.UpdatedAt) })
 	best := words.Rank(terms, len(rows), func(i int) []string { return words.Of(rows[i].Key + " " + rows[i].Content) })
 	found := make([]MemoryRow, 0, min(len(best), limit))
 	for _, i := range best[:min(len(best), limit)] {
@@ -81,7 +90,7 @@ func (m Memory) Upsert(ctx context.Context, session, key, content string, labels
 	case len(content) > MaxMemoryBytes || strings.ContainsRune(content, 0):
 		return plugin.Errorf(plugin.CodeInvalidInput, "a memory has at most %d bytes and no NUL; this one has %d", MaxMemoryBytes, len(content))
 	}
-	row := MemoryRow{Tenant: m.key.Tenant, Agent: m.key.Agent, Key: key, Content: content, Labels: append([]string{}, labels...), UpdatedAt: m.agents.Now().UTC()}
+	row := MemoryRow{Tenant: m.key.Tenant, Agent: m.key.Agent, Key: key, Content: content, Labels: append([]string{}, labels...), UpdatedAt: m.agents.Now().UTC(), Terms: strings.Join(words.Of(key+" "+content), " ")}
 	full, i := false, m.agents.Local(m.key.Tenant, m.key.Agent)
 	err := m.agents.Store.Write(ctx, func(tx Tx) error {
 		n, err := tx.CountMemories(ctx, m.key.Tenant, m.key.Agent)

@@ -148,3 +148,29 @@ func TestAMessageRecallsWhatItIsAbout(t *testing.T) {
 		}
 	}
 }
+
+// Of a memory with as much in it as there can be, the index gives what fits.
+func TestSearchOfALongMemory(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.write(func(tx store.Tx) error {
+		for n := range 3000 {
+			text := "common words of a note"
+			if n == 1234 {
+				text += " with a needle"
+			}
+			if err := tx.PutMemory(store.MemoryRow{Tenant: "t", Agent: "one", Key: fmt.Sprint(n), Content: text, Labels: []string{"private"}, UpdatedAt: time.Now(), Terms: text}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	ctx, read := agent.Tainting(t.Context())
+	rows, err := d.Memory("t", "one").Search(ctx, "needle in common words", 3)
+	if err != nil || len(rows) != 3 || rows[0].Key != "1234" || !slices.Equal(read(), []string{"private"}) {
+		t.Errorf("found %+v, %v, tainted %q", rows, err, read())
+	}
+	if rows, err := d.Memory("t", "one").Recall(t.Context(), "where is the needle?", 8); err != nil || len(rows) != 1 {
+		t.Errorf("recalled %+v, %v", rows, err)
+	}
+}

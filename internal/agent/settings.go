@@ -21,6 +21,9 @@ type Settings struct {
 	MaxTokens int                `json:"max_tokens,omitzero"` // of one answer; 2,048 where it is 0
 	History   int                `json:"history,omitzero"`    // messages that its brain is shown; 60 where it is 0
 	Channels  map[string]Channel `json:"channels,omitempty"`  // by namespace
+
+	Brain       string `json:"brain,omitempty"`        // the operation of kind agent that decides, plugin/operation; a model where it is empty
+	LateResults string `json:"late_results,omitempty"` // what becomes of the end of a call that outlived its turn: LateTurn, where it is empty, or LateTell
 }
 
 // A Channel is a place outside where people talk to the agent.
@@ -29,6 +32,7 @@ type Channel struct {
 	Secret string         `json:"secret"`           // the name of the secret they prove it with
 	Reply  string         `json:"reply,omitempty"`  // the operation that carries answers there; none are sent where it is empty
 	Labels []string       `json:"labels,omitempty"` // of what comes in, beside untrusted
+	End    []string       `json:"end,omitempty"`    // messages that end the conversation in place of having a turn, without regard to case
 	Per    string         `json:"per,omitempty"`    // whose each conversation is: PerSender, where it is empty, or PerRoom
 }
 
@@ -45,6 +49,8 @@ const (
 	maxTokens   = 64_000
 	maxHistory  = 500
 	maxChannels = 16
+	maxEnds     = 16
+	maxEndBytes = 100
 	maxPrompt   = 32 << 10
 	maxSettings = 64 << 10
 )
@@ -54,6 +60,7 @@ const AgentTools = maxTools
 
 var (
 	idPattern      = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	brainPattern   = regexp.MustCompile(`^[^\s/@]{1,200}/[^\s/@]{1,200}$`)
 	channelPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 )
 
@@ -87,6 +94,12 @@ func (s *Settings) Check() error {
 			return refuse("%s is %d; it is between 0 and %d", bound.name, bound.have, bound.most)
 		}
 	}
+	if s.Brain != "" && !brainPattern.MatchString(s.Brain) {
+		return refuse("brain is %.80q; it names an operation, as plugin/operation; its versions are those that the agent was given", s.Brain)
+	}
+	if s.LateResults != "" && s.LateResults != LateTurn && s.LateResults != LateTell {
+		return refuse("late_results is %.40q; it is %s or %s", s.LateResults, LateTurn, LateTell)
+	}
 	if len(s.Channels) > maxChannels {
 		return refuse("there are %d channels; at most %d", len(s.Channels), maxChannels)
 	}
@@ -100,6 +113,8 @@ func (s *Settings) Check() error {
 			return refuse("channel %s: there is no scheme %q; the schemes are %v", name, c.Scheme, webhook.Schemes())
 		case c.Per != "" && c.Per != PerSender && c.Per != PerRoom:
 			return refuse("channel %s: 'per' is %.40q; it is %s or %s", name, c.Per, PerSender, PerRoom)
+		case len(c.End) > maxEnds || slices.ContainsFunc(c.End, func(w string) bool { return strings.TrimSpace(w) != w || w == "" || len(w) > maxEndBytes }):
+			return refuse("channel %s: 'end' has at most %d texts of 1 to %d bytes, without space around them", name, maxEnds, maxEndBytes)
 		case c.Secret == "":
 			return refuse("channel %s: 'secret' names the secret that its deliveries prove themselves with", name)
 		}
@@ -146,6 +161,11 @@ func full(row *AgentRow) Settings {
 		}
 	}
 	return s
+}
+
+// ends reports whether a message ends its conversation.
+func (c *Channel) ends(text string) bool {
+	return slices.ContainsFunc(c.End, func(word string) bool { return strings.EqualFold(strings.TrimSpace(text), word) })
 }
 
 // peer is who a conversation with a sender is with.

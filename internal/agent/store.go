@@ -11,6 +11,7 @@ type Store interface {
 	store.AgentReader
 	store.ConversationReader
 	store.KVReader
+	store.OutboxReader
 	Call(ctx context.Context, tenant, id string) (*store.CallRow, error)
 	Write(ctx context.Context, fn func(Tx) error) error
 }
@@ -26,7 +27,9 @@ type (
 	ConversationFilter = store.ConversationFilter
 	MessageRow         = store.MessageRow
 	MemoryRow          = store.MemoryRow
+	memoryQuery        = store.MemoryQuery
 	OutboxRow          = store.OutboxRow
+	outboxFilter       = store.OutboxFilter
 	callRow            = store.CallRow
 	kvKey              = store.KVKey
 	kvRow              = store.KVRow

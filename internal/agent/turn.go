@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -25,6 +26,8 @@ type Message struct {
 	Metadata json.RawMessage  // what the channel adds: an object, or nil
 	Labels   []string
 	Inbound  int64 // the n of the message as it came in; 0 for one that did not
+	Ends     bool  // it ends the conversation, and has no turn
+	Late     *Late // of the host, for the end of a call that outlived its turn
 }
 
 // asker is who is known to have sent the message: of a channel's, what the channel
@@ -78,17 +81,30 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 	if m.Inbound > 0 && m.Inbound <= c.Handled {
 		return a, errHandled // by another host, while this one waited
 	}
+	if m.Inbound == 0 {
+		if err := i.catchUp(ctx, c); err != nil {
+			return a, err
+		}
+	}
 	ctx, read := Tainting(ctx)
 	// Refresh: plugins that it was given since, or lost.
 	if err := i.refresh(ctx); err != nil {
 		return a, err
 	}
-	// Receive: hooks may rewrite what was said before it is part of anything.
-	if m.Text, err = i.rewritten(ctx, event.SessionMessageReceived, "text", m.fields(session)); err != nil {
-		return a, err
+	// Receive: hooks may rewrite what was said before it is part of anything. What the
+	// host says of a call they heard as tool.after@v1.
+	if m.Late == nil {
+		if m.Text, err = i.rewritten(ctx, event.SessionMessageReceived, "text", m.fields(session)); err != nil {
+			return a, err
+		}
 	}
 	m.Labels = plugin.Labels(m.Labels, read()) // of what hooks put into it
-	handled := func(tx Tx) error { return tx.Handled(i.key.Tenant, session, m.Inbound) }
+	handled := func(tx Tx, _ int64) error {
+		if err := tx.Handled(i.key.Tenant, session, m.Inbound); err != nil || m.Inbound == 0 {
+			return err
+		}
+		return i.insertReply(tx, reply{Session: session, Inbound: m.Inbound, Kind: replyBegun}, i.agents.Now().Add(turnLease))
+	}
 	if err := i.keep(ctx, session, c.Lease, llm.Message{Role: llm.User, Text: m.Text}, "", m.Labels, handled); err != nil {
 		return a, err
 	}
@@ -98,6 +114,10 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 		return a, err
 	}
 	t.read = read
+	if t.settings.Brain != "" {
+		err := t.propose(ctx)
+		return t.answer, err
+	}
 	for t.answer.Steps = 1; ; t.answer.Steps++ {
 		move, err := t.think(ctx)
 		if err != nil {
@@ -106,10 +126,11 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 		if len(move.Uses) == 0 {
 			return t.answer, nil
 		}
-		if err := t.act(ctx, move.Uses); err != nil {
+		last := t.answer.Steps == t.settings.MaxSteps
+		if err := t.act(ctx, move.Uses, last); err != nil {
 			return t.answer, err
 		}
-		if t.answer.Steps == t.settings.MaxSteps {
+		if last {
 			t.answer.Cut = true
 			return t.answer, nil
 		}
@@ -119,9 +140,12 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 // errHandled is why a message that came in has no turn: it has had one.
 var errHandled = plugin.Errorf(plugin.CodeUnavailable, "the message has its turn behind it")
 
+// errTaken is in every error of a turn that another host took over.
+var errTaken = errors.New("another host has it now")
+
 // taken is why a turn ends that was suspended for too long.
 func taken(session string) error {
-	return plugin.Errorf(plugin.CodeCancelled, "the turn of %s was taken over by another host", session)
+	return plugin.Errorf(plugin.CodeCancelled, "the turn of %s was taken over: %w", session, errTaken)
 }
 
 // ended is why a turn ends whose context did; nil while that has not.
@@ -251,6 +275,7 @@ type turn struct {
 	assigned []string
 	usage    *llm.CallUsage
 	lease    string
+	said     int64           // the n of what the agent said last
 	known    []MemoryRow     // what it remembers of what is talked about
 	read     func() []string // the labels of what was read from its memory
 	answer   Answer
@@ -279,6 +304,9 @@ func (i *Instance) begin(ctx context.Context, c *ConversationRow, m Message, to 
 	}
 	for name := range assigned {
 		t.assigned = append(t.assigned, name)
+	}
+	if t.settings.Brain != "" {
+		return t, nil // it is told what it may propose
 	}
 	t.tools, err = i.agents.Plugins.Offer(ctx, Ask{Call: t.call, Plugins: t.assigned, Text: m.Text, Most: t.settings.MaxTools, Left: i.leftOut})
 	return t, err
@@ -324,7 +352,22 @@ func (t *turn) think(ctx context.Context) (llm.Move, error) {
 	}
 	t.taint(t.read()) // of what hooks put beside it
 	t.answer.Text = move.Text
-	return move, t.keep(ctx, t.session, t.lease, llm.Message{Role: llm.Assistant, Text: move.Text, Uses: move.Uses}, t.call.Trace.Step, t.answer.Labels, nil)
+	also := func(tx Tx, n int64) error {
+		if t.said = n; len(move.Uses) > 0 {
+			return nil
+		}
+		return t.answered(tx, replyAnswer)
+	}
+	return move, t.keep(ctx, t.session, t.lease, llm.Message{Role: llm.Assistant, Text: move.Text, Uses: move.Uses}, t.call.Trace.Step, t.answer.Labels, also)
+}
+
+// answered owes the channel, in the transaction that ends the turn, what the agent
+// said last.
+func (t *turn) answered(tx Tx, kind string) error {
+	if t.message.Inbound == 0 {
+		return nil
+	}
+	return t.oweAnswer(tx, reply{Session: t.session, Inbound: t.message.Inbound, Kind: kind, Answer: t.said}, false)
 }
 
 // taint adds to the labels of the turn.
@@ -334,8 +377,8 @@ func (t *turn) taint(labels []string) {
 }
 
 // act uses the tools that the brain asked for, one after another, and keeps what
-// they answered.
-func (t *turn) act(ctx context.Context, uses []llm.ToolUse) error {
+// they answered. last is for the last move of a turn.
+func (t *turn) act(ctx context.Context, uses []llm.ToolUse, last bool) error {
 	results := make([]llm.ToolResult, 0, len(uses))
 	var stop error
 	for _, wish := range uses {
@@ -352,7 +395,11 @@ func (t *turn) act(ctx context.Context, uses []llm.ToolUse) error {
 		results = append(results, llm.ToolResult{ID: wish.ID, Name: wish.Name, Text: u.Text, Failed: u.Code != ""})
 	}
 	// What was asked for has an answer on record, however the turn ends.
-	if err := t.keep(ctx, t.session, t.lease, llm.Message{Role: llm.ToolRole, Results: results}, t.call.Trace.Step, t.answer.Labels, nil); err != nil && stop == nil {
+	var also func(tx Tx, n int64) error
+	if last && stop == nil {
+		also = func(tx Tx, _ int64) error { return t.answered(tx, replyCut) }
+	}
+	if err := t.keep(ctx, t.session, t.lease, llm.Message{Role: llm.ToolRole, Results: results}, t.call.Trace.Step, t.answer.Labels, also); err != nil && stop == nil {
 		return err
 	}
 	return stop

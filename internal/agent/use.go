@@ -116,7 +116,7 @@ func (t *turn) use(ctx context.Context, u *Use, cut bool) (err error) {
 	if t.audience.Used != nil {
 		t.audience.Used(*u)
 	}
-	after := After{Session: t.session, Tool: u.Operation, Call: u.CallID, Args: args(), Started: started}
+	after := After{Session: t.session, Tool: u.Operation, Call: u.CallID, Args: args(), Started: started, Inbound: t.message.Inbound, Depth: t.message.depth()}
 	if u.Status != plugin.Succeeded && u.Code == "" { // it waits for a person, or goes on elsewhere
 		if err := t.owe(ctx, after); err != nil {
 			return err

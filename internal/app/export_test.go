@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/agent/toolset"
 	"github.com/mortise-dev/mortise/internal/agent/worker"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -23,7 +24,9 @@ func (a *App) WaitForWebhooks(waits ...time.Duration) { a.tools.Webhooks.Waits =
 
 // IdleAfter returns what closes conversations of which nothing was heard for that
 // long.
-func (a *App) IdleAfter(d time.Duration) worker.Sweeper { return a.idleConversations(d) }
+func (a *App) IdleAfter(d time.Duration) worker.Sweeper {
+	return toolset.Pruning(a.Agents, d, time.Hour)[0]
+}
 
 // Hold is what stands before each call with effects.
 func (a *App) Hold(ctx context.Context) error { return a.recovery.Hold(ctx) }

@@ -372,7 +372,7 @@ func (a *App) openAgency(people *notify.Notifier) {
 	a.opened("agents", a.Agents.Close)
 	a.Plans = a.openPlans(a.log)
 	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.Plan, time.Duration(a.Config.Approvals.Expire)
-	a.Plans.Hold, a.Plans.Lapse = a.recovery.Hold, a.Approvals.Expire
+	a.Plans.Hold, a.Plans.Lapse, a.Agents.Plans = a.recovery.Hold, a.Approvals.Expire, a.Plans
 	a.Adapters = a.openAdapters()
 	a.Schedules = a.openSchedules()
 	a.opened("admission of calls", func() error { a.Kernel.Stop(); return nil }) // before all else ends

@@ -23,7 +23,7 @@ func (a *App) openSweepers() {
 
 // sweeps are those of one tenant.
 func (a *App) sweeps() []worker.Sweeper {
-	return []worker.Sweeper{
+	return append([]worker.Sweeper{
 		worker.Sweep{Name: job.Call, Find: a.dueCalls, Take: a.Kernel.Advance},
 		worker.Sweep{Name: job.Plan, Find: func(ctx context.Context, limit int) ([]worker.Item, error) {
 			rows, err := a.Plans.Due(ctx, limit)
@@ -41,7 +41,6 @@ func (a *App) sweeps() []worker.Sweeper {
 			rows, err := a.Agents.Waiting(ctx, limit)
 			return worker.Items(job.Conversation, rows, err, conversationID)
 		}, Take: a.Agents.Advance},
-		a.idleConversations(conversationIdle),
 		toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks},
 		// Those that were started, and have no instance in this host yet, or were stopped, here
 		// or in another process, and still have one. So their plugins hear agent.started@v1 and
@@ -54,7 +53,7 @@ func (a *App) sweeps() []worker.Sweeper {
 			ids, err := t.Host.Removals(ctx)
 			return t.Config.Tenant, ids, err
 		}), Take: func(ctx context.Context, _, id string) error { return a.Host.Remove(ctx, id) }},
-	}
+	}, toolset.Pruning(a.Agents, time.Duration(a.Config.Agents.Idle), time.Duration(a.Config.Agents.Deliveries))...)
 }
 
 // dueCalls returns the calls that may run, or of which it is to be asked how they
@@ -68,18 +67,3 @@ func (a *App) dueCalls(ctx context.Context, limit int) ([]worker.Item, error) {
 }
 
 func conversationID(r *conversationRow) (tenant, id string) { return r.Tenant, r.SessionID }
-
-// conversationIdle is how long nothing happens in a conversation that is then
-// closed. What is said there later begins a new one.
-const conversationIdle = 24 * time.Hour
-
-// idleConversations closes those in which nothing happened for that long. No event
-// wakes an idle conversation: only the sweep finds it.
-func (a *App) idleConversations(after time.Duration) worker.Sweeper {
-	return worker.Sweep{Name: "idle", Find: func(ctx context.Context, limit int) ([]worker.Item, error) {
-		rows, err := a.Agents.Idle(ctx, time.Now().UTC().Add(-after), limit)
-		return worker.Items("idle", rows, err, conversationID)
-	}, Take: func(ctx context.Context, tenant, id string) error {
-		return a.Agents.EndIdle(ctx, tenant, id, time.Now().UTC().Add(-after))
-	}}
-}

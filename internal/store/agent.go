@@ -22,7 +22,7 @@ type AgentRow struct {
 	CreatedBy string
 	CreatedAt time.Time
 
-	Brain     string // the operation that decides, plugin/operation; "" for the built-in chat
+	Brain     string // not used: the settings name the operation that decides
 	Tier      string // of models; "" for the dispatcher's choice
 	Prompt    string // who it is, in its own prompt
 	Settings  string // JSON: its limits and channels
@@ -53,6 +53,16 @@ type MemoryRow struct {
 	Labels    []string
 	UpdatedAt time.Time
 	MAC       string
+
+	Terms string // the words by which it is found, with spaces between them; only where it is put
+}
+
+// A MemoryQuery asks for the memories of an agent that fit some words best.
+type MemoryQuery struct {
+	Tenant string
+	Agent  string
+	Terms  []string // letters and digits only; one of them is enough
+	Limit  int
 }
 
 // An AgentReader reads agents, what they have and what they remember.
@@ -67,6 +77,8 @@ type AgentReader interface {
 	Memory(ctx context.Context, tenant, agent, key string) (*MemoryRow, error)
 	// Memories returns what an agent remembers, the newest first.
 	Memories(ctx context.Context, tenant, agent string, limit int) ([]MemoryRow, error)
+	// SearchMemories returns the memories that fit best, the best first.
+	SearchMemories(ctx context.Context, q MemoryQuery) ([]MemoryRow, error)
 	// CountMemories returns how many things an agent remembers.
 	CountMemories(ctx context.Context, tenant, agent string) (int64, error)
 }

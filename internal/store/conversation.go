@@ -75,6 +75,8 @@ type ConversationReader interface {
 	LastMessages(ctx context.Context, tenant, session string, before int64, limit int) ([]MessageRow, error)
 	// Delivered reports whether something came in at a place already.
 	Delivered(ctx context.Context, tenant, place, mark string) (bool, error)
+	// DeliveredBefore returns tenants of which something came in before then.
+	DeliveredBefore(ctx context.Context, before time.Time, limit int) (tenants []string, err error)
 }
 
 // A ConversationWriter is what a transaction may do to them.
@@ -102,4 +104,7 @@ type ConversationWriter interface {
 	// InsertDelivery takes note that something came in at a place, and reports
 	// whether it is the first time.
 	InsertDelivery(tenant, place, mark string, at time.Time) (fresh bool, err error)
+	// DeleteDeliveries forgets what came in before then, so many at a time, and
+	// reports whether there was anything.
+	DeleteDeliveries(tenant string, before time.Time, limit int) (found bool, err error)
 }

@@ -154,6 +154,12 @@ func (v *Verified) Documents(ctx context.Context, f DocumentFilter) ([]DocumentR
 	return verifyRows(ctx, v, sinceRows, rows, err)
 }
 
+// SearchMemories implements [Reader].
+func (v *Verified) SearchMemories(ctx context.Context, q MemoryQuery) ([]MemoryRow, error) {
+	rows, err := v.Reader.SearchMemories(ctx, q)
+	return verifyRows(ctx, v, sinceRows, rows, err)
+}
+
 // SearchChunks implements [Reader].
 func (v *Verified) SearchChunks(ctx context.Context, q ChunkQuery) ([]ChunkHit, error) {
 	rows, err := v.Reader.SearchChunks(ctx, q)

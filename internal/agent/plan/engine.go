@@ -117,6 +117,7 @@ type Submission struct {
 	Key         string           // a second submission with it gets the first one's plan; "" for none
 	Labels      []string
 	Session     string
+	Instance    string // the agent that has the operation as its brain: its hooks guard the steps, which are of its plugins
 	Origin      plugin.Origin
 	Correlation string
 	Observe     func(plugin.Event) // hears what the agent says while it works; may be nil
@@ -131,6 +132,7 @@ type order struct {
 	Agent       string           `json:"agent"`
 	InputHash   string           `json:"input_hash"`
 	Session     string           `json:"session"`
+	Instance    string           `json:"instance,omitempty"`
 	Correlation string           `json:"correlation_id"`
 	Proposal    json.RawMessage  `json:"proposal"` // the agent's whole answer
 }
@@ -172,7 +174,7 @@ func (e *Engine) Submit(ctx context.Context, s Submission) (*View, error) {
 		return nil, e.refused(ctx, &s, nil, res.CallID, err)
 	}
 	if proposal.Kind != PlanProposal {
-		return &View{Agent: res.Operation, ProposalCall: res.CallID, Principal: s.Principal.ID, Answer: res.Data, Steps: []StepView{}}, nil
+		return &View{Agent: res.Operation, ProposalCall: res.CallID, Principal: s.Principal.ID, Labels: union(s.Labels, res.Labels), Answer: res.Data, Steps: []StepView{}}, nil
 	}
 	agent, err := e.Registry.Resolve(ctx, res.Operation+"@"+res.Version)
 	if err != nil {
@@ -308,7 +310,7 @@ type draft struct {
 func (e *Engine) put(ctx context.Context, s *Submission, d draft) (*View, error) {
 	at := e.now()
 	body, err := encode(order{
-		Principal: s.Principal, Actor: s.Actor, Asker: s.Asker, Agent: s.Agent, InputHash: d.inputHash, Session: s.Session, Correlation: d.call.Correlation, Proposal: d.call.Data,
+		Principal: s.Principal, Actor: s.Actor, Asker: s.Asker, Agent: s.Agent, InputHash: d.inputHash, Session: s.Session, Instance: s.Instance, Correlation: d.call.Correlation, Proposal: d.call.Data,
 	})
 	if err != nil {
 		return nil, err

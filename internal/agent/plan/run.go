@@ -368,7 +368,7 @@ func (r *run) call(ctx, inner context.Context, s *StepRow) (stop, error) {
 	}
 	res, err := r.engine.Kernel.Call(inner, plugin.Call{
 		Tenant: r.row.Tenant, Principal: r.order.Principal, Actor: r.order.Actor, Asker: r.order.Asker, Origin: plugin.OriginPlan, Parent: r.row.ProposalCall,
-		Session: r.order.Session, Labels: union(r.row.Labels, filled), Filled: filled, Operation: s.Operation + "@" + s.Version, Input: json.RawMessage(input),
+		Session: r.order.Session, Agent: r.order.Instance, Labels: union(r.row.Labels, filled), Filled: filled, Operation: s.Operation + "@" + s.Version, Input: json.RawMessage(input),
 		Trace: plugin.Trace{Correlation: r.order.Correlation, Workflow: r.row.ID, Step: s.StepID},
 		Plan:  r.row.ID, Approval: covered, Digest: s.PackageDigest,
 	})

@@ -75,6 +75,12 @@ func (w WaitingWebhooks) Do(ctx context.Context, item worker.Item) error {
 // attempt tries an event once, and reports whether the next one can go on.
 func (w WaitingWebhooks) attempt(ctx context.Context, row agent.OutboxRow) (on bool, err error) {
 	log := w.t.Log.With("agent", row.Agent, "plugin", row.Plugin, "event", row.Event, "id", row.ID)
+	if agent.IsReply(&row) {
+		return w.t.Agents.SendReply(ctx, row)
+	}
+	if agent.IsLate(&row) {
+		return false, w.t.Agents.LookAtLate(ctx, row)
+	}
 	if row.Plugin == agent.OwnBus {
 		return w.deliver(ctx, log, row)
 	}

@@ -40,6 +40,7 @@ type Config struct {
 	Policy       Policy        `yaml:"policy" json:"policy"`             // what may happen
 	Approvals    Approvals     `yaml:"approvals" json:"approvals"`       // how people agree to what waits for them
 	Ledger       Ledger        `yaml:"ledger" json:"ledger"`             // how entries are written
+	Agents       Agents        `yaml:"agents" json:"agents"`             // for how long what is of agents is kept
 	Intents      Intents       `yaml:"intents" json:"intents"`           // agents by what is wanted of them from outside
 	Limits       Limits        `yaml:"limits" json:"limits"`             // of one call
 	Quotas       Quotas        `yaml:"quotas" json:"quotas"`             // how many calls principals may make
@@ -181,6 +182,7 @@ func Default() Config {
 		Principal: "local:owner",
 		Policy:    Policy{Default: DefaultTools, Configure: []string{"local:owner"}},
 		Approvals: Approvals{By: []string{"local:owner"}, Expire: Duration(24 * time.Hour)},
+		Agents:    Agents{Idle: Duration(24 * time.Hour), Deliveries: Duration(90 * 24 * time.Hour)},
 		Ledger:    Ledger{Tools: "behind"},
 		Limits: Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2, ArtifactBytes: 8 << 30,
 			CallArtifactBytes: 1 << 30, SessionArtifactBytes: 16 << 30, TenantArtifactBytes: 64 << 30,
@@ -344,6 +346,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.Intents.check()...)
 	errs = append(errs, c.Quotas.check()...)
 	errs = append(errs, c.Retention.check()...)
+	errs = append(errs, c.Agents.check()...)
 	errs = append(errs, c.Models.check()...)
 	errs = append(errs, c.Auth.check()...)
 	errs = append(errs, c.Server.check(c.Principal, c.Policy.Groups)...)

@@ -19,4 +19,10 @@ var textIndex = sqlstore.TextIndex{
 			WHERE terms @@ asked AND tenant = ? AND kb_id IN (` + strings.TrimPrefix(strings.Repeat(", ?", len(q.KBs)), ", ") + `)
 			ORDER BY score DESC, kb_id, document_id, n LIMIT ?`, append(args, q.Limit)
 	},
+	AddMemory: `UPDATE memories SET terms = to_tsvector('simple', ?) WHERE tenant = ? AND agent = ? AND key = ?`,
+	BestMemories: func(q store.MemoryQuery) (string, []any) {
+		return `SELECT key, ts_rank(terms, asked, 1) AS score FROM memories, to_tsquery('simple', ?) AS asked
+			WHERE terms @@ asked AND tenant = ? AND agent = ? ORDER BY score DESC, updated_at DESC, key LIMIT ?`,
+			[]any{`'` + strings.Join(q.Terms, `' | '`) + `'`, q.Tenant, q.Agent, q.Limit}
+	},
 }

@@ -51,6 +51,11 @@ func (t *tx) UpdateAgent(r store.AgentRow) (bool, error) {
 
 // DeleteAgent implements [store.Tx].
 func (t *tx) DeleteAgent(tenant, id string) (bool, error) {
+	if drop := t.reader.text.DropMemories; drop != "" {
+		if _, err := t.Exec(drop, tenant, id); err != nil {
+			return false, err
+		}
+	}
 	for _, theirs := range []string{`DELETE FROM assignments WHERE tenant = ? AND subject = ?`, `DELETE FROM memories WHERE tenant = ? AND agent = ?`, `DELETE FROM outbox WHERE tenant = ? AND agent = ?`} {
 		if _, err := t.Exec(theirs, tenant, id); err != nil {
 			return false, err
@@ -102,6 +107,20 @@ func (r *reader) Memories(ctx context.Context, tenant, agent string, limit int) 
 	return all(rows(ctx, r, q, scanMemory))
 }
 
+// SearchMemories implements [store.Reader].
+func (r *reader) SearchMemories(ctx context.Context, mq store.MemoryQuery) ([]store.MemoryRow, error) {
+	if len(mq.Terms) == 0 || mq.Limit < 1 {
+		return nil, nil
+	}
+	best, args := r.text.BestMemories(mq)
+	q := selectFrom("m.tenant, m.agent, m.key, m.content, m.labels, m.updated_at, m.mac", "("+best+") best JOIN memories m ON m.key = best.key")
+	q.args = append(q.args, args...)
+	q.where("m.tenant = ?", mq.Tenant)
+	q.where("m.agent = ?", mq.Agent)
+	q.orderBy("best.score DESC, m.updated_at DESC, m.key")
+	return all(rows(ctx, r, q, scanMemory))
+}
+
 // CountMemories implements [store.Reader].
 func (r *reader) CountMemories(ctx context.Context, tenant, agent string) (n int64, err error) {
 	q := selectFrom("count(*)", "memories")
@@ -121,8 +140,16 @@ func (t *tx) PutMemory(r store.MemoryRow) error {
 	if err != nil {
 		return t.fail(err)
 	}
+	if drop := t.reader.text.DropMemory; drop != "" {
+		if _, err := t.Exec(drop, r.Tenant, r.Agent, r.Key); err != nil {
+			return err
+		}
+	}
 	var had string
 	if _, err := t.Row([]any{&had}, putMemory, r.Tenant, r.Agent, r.Key, r.Content, labels, micros(r.UpdatedAt), key.SignKept(r.Digest())); err != nil {
+		return err
+	}
+	if _, err := t.Exec(t.reader.text.AddMemory, r.Terms, r.Tenant, r.Agent, r.Key); err != nil {
 		return err
 	}
 	return t.grow(&r.Labels, labels, had, func() string { return key.SignKept(r.Digest()) },
@@ -131,6 +158,11 @@ func (t *tx) PutMemory(r store.MemoryRow) error {
 
 // DeleteMemory implements [store.Tx].
 func (t *tx) DeleteMemory(tenant, agent, key string) (bool, error) {
+	if drop := t.reader.text.DropMemory; drop != "" {
+		if _, err := t.Exec(drop, tenant, agent, key); err != nil {
+			return false, err
+		}
+	}
 	return t.Exec(`DELETE FROM memories WHERE tenant = ? AND agent = ? AND key = ?`, tenant, agent, key)
 }
 
@@ -142,6 +174,21 @@ func (r *reader) Delivered(ctx context.Context, tenant, place, mark string) (boo
 	q.where("mark = ?", mark)
 	found, err := one(rows(ctx, r, q, func(rows *record, n *int64) error { return rows.Scan(n) }))
 	return found != nil, err
+}
+
+// DeliveredBefore implements [store.Reader].
+func (r *reader) DeliveredBefore(ctx context.Context, before time.Time, limit int) ([]string, error) {
+	q := selectFrom("DISTINCT tenant", "deliveries")
+	q.of(ctx, r, "")
+	q.where("at < ?", micros(before))
+	q.limit(limit)
+	return all(rows(ctx, r, q, func(rows *record, tenant *string) error { return rows.Scan(tenant) }))
+}
+
+// DeleteDeliveries implements [store.Tx].
+func (t *tx) DeleteDeliveries(tenant string, before time.Time, limit int) (bool, error) {
+	return t.Exec(`DELETE FROM deliveries WHERE tenant = ? AND (place, mark) IN (SELECT place, mark FROM deliveries WHERE tenant = ? AND at < ? LIMIT ?)`,
+		tenant, tenant, micros(before), limit)
 }
 
 // InsertDelivery implements [store.Tx].

@@ -20,6 +20,14 @@ type TextIndex struct {
 	// Best is a SELECT of the passages that fit a query best, no more than its
 	// limit, as kb_id, document_id, n and score: the more the better.
 	Best func(q store.ChunkQuery) (query string, args []any)
+
+	AddMemory    string // enters the memory (tenant, agent, key) under its terms, which come first
+	DropMemory   string // takes out the memory of (tenant, agent, key), before it is written over or deleted; "" where it goes by itself
+	DropMemories string // those of (tenant, agent), likewise
+
+	// BestMemories is a SELECT of the memories that fit a query best, no more than its
+	// limit, as key and score: the more the better.
+	BestMemories func(q store.MemoryQuery) (query string, args []any)
 }
 
 const kbColumns = `tenant, id, name, description, labels, created_by, created_at, mac`

@@ -1,10 +1,11 @@
 package storetest
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,6 +120,52 @@ func memories(t *testing.T, b *bundle) {
 	}
 	if got, err := b.Memory(t.Context(), "t", "door", "name"); err != nil || got == nil || !sameKept([]store.MemoryRow{*got}, rows[2]) {
 		t.Errorf("the other one remembers %+v, %v", got, err)
+	}
+	find := func(agent string, terms ...string) string {
+		t.Helper()
+		found, err := b.SearchMemories(t.Context(), store.MemoryQuery{Tenant: "t", Agent: agent, Terms: terms, Limit: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := ""
+		for _, row := range found {
+			keys += " " + row.Agent + "/" + row.Key
+		}
+		return strings.TrimSpace(keys)
+	}
+	write(t, b, func(tx store.Tx) error {
+		var err error
+		put := func(agent, key, terms string) {
+			if err == nil {
+				err = tx.PutMemory(store.MemoryRow{Tenant: "t", Agent: agent, Key: key, Labels: []string{}, UpdatedAt: epoch, Terms: terms})
+			}
+		}
+		put("finder", "old", "never to be found")
+		put("finder", "old", "bread rye")
+		put("finder", "two", "bread bread bread")
+		put("finder", "gone", "bread")
+		put("other", "theirs", "bread rye")
+		for i := range 5 {
+			put("many", fmt.Sprint(i), "bread")
+		}
+		if err == nil {
+			_, err = tx.DeleteMemory("t", "finder", "gone")
+		}
+		if err == nil {
+			_, err = tx.DeleteAgent("t", "other")
+		}
+		return err
+	})
+	for terms, want := range map[string]string{"bread": "finder/two finder/old", "rye": "finder/old", "never": "", "nothing": "", "rye nothing": "finder/old"} {
+		if got := find("finder", strings.Fields(terms)...); got != want {
+			t.Errorf("%q finds %q, want %q", terms, got, want)
+		}
+	}
+	if got := find("other", "bread"); got != "" {
+		t.Errorf("of a deleted agent it finds %q", got)
+	}
+	if got := find("many", "bread"); len(strings.Fields(got)) != 3 {
+		t.Errorf("of many it finds %q", got)
 	}
 	for agent, want := range map[string]int64{"desk": 2, "door": 1, "none": 0} {
 		write(t, b, func(tx store.Tx) error {
@@ -347,96 +394,4 @@ func idle(t *testing.T, b *bundle) {
 	closes("sess_1", true)
 	closes("sess_1", false)
 	are(store.ConversationFilter{Idle: epoch.Add(24 * time.Hour)}, "sess_2")
-}
-
-func deliveries(t *testing.T, b *bundle) {
-	var taken atomic.Int64
-	var all sync.WaitGroup
-	other := b.another(t)
-	for i := range 16 {
-		all.Go(func() {
-			var fresh bool
-			if err := []store.Store{b, other}[i%2].Write(t.Context(), func(tx store.Tx) (err error) {
-				fresh, err = tx.InsertDelivery("t", "desk/slack", "id:1", epoch)
-				return err
-			}); err != nil {
-				t.Error(err)
-			}
-			if fresh {
-				taken.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	if taken.Load() != 1 {
-		t.Errorf("a delivery was taken %d times", taken.Load())
-	}
-	write(t, b, func(tx store.Tx) error {
-		fresh, err := tx.InsertDelivery("t", "door/slack", "id:1", epoch)
-		if !fresh {
-			t.Error("at another place it was not taken")
-		}
-		return err
-	})
-}
-
-func outbox(t *testing.T, b *bundle) {
-	row := store.OutboxRow{Tenant: "t", ID: "o1", Agent: "desk", Plugin: "audit", Event: "tool.after@v1", Body: []byte(`{"a":1}`), CreatedAt: epoch, NextAt: epoch.Add(time.Second)}
-	add := func(row store.OutboxRow, most, waiting int) {
-		t.Helper()
-		write(t, b, func(tx store.Tx) error {
-			n, err := tx.InsertOutbox(row, most)
-			if n != waiting {
-				t.Errorf("%d wait beside %s, want %d", n, row.ID, waiting)
-			}
-			return err
-		})
-	}
-	add(row, 1, 0)
-	due := func(at time.Time, want ...store.OutboxRow) {
-		t.Helper()
-		got, err := b.Outbox(t.Context(), store.OutboxFilter{Tenant: "t", Due: at, Limit: 10})
-		if err != nil || len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
-			t.Errorf("due at %s: %+v, %v\nwant %+v", at, got, err, want)
-		}
-	}
-	due(epoch)
-	due(epoch.Add(time.Second), row)
-	// What comes later for the same webhook waits for it, and for others not.
-	later, other := row, row
-	later.ID, later.NextAt = "o2", epoch
-	add(later, 1, 1) // too many
-	add(later, 2, 1)
-	other.ID, other.Agent, other.NextAt = "o3", "door", epoch
-	add(other, 2, 0)
-	due(epoch, other)
-	due(epoch.Add(time.Second), other, row)
-	if got, err := b.Outbox(t.Context(), store.OutboxFilter{Tenant: "t", Agent: "desk", Plugin: "audit"}); err != nil || len(got) != 1 || got[0].ID != "o1" {
-		t.Errorf("the next of one webhook: %+v, %v", got, err)
-	}
-	write(t, b, func(tx store.Tx) error { _, err := tx.DeleteOutbox("t", "o3"); return err })
-
-	next := row
-	next.Attempt, next.NextAt, next.Problem = 1, epoch.Add(time.Minute), "it answered 500"
-	for _, want := range []bool{true, false} { // a second one tried it at the same time
-		write(t, b, func(tx store.Tx) error {
-			won, err := tx.UpdateOutbox(0, next)
-			if won != want {
-				t.Errorf("moving it on: %t, want %t", won, want)
-			}
-			return err
-		})
-	}
-	due(epoch.Add(time.Second))
-	due(epoch.Add(time.Minute), next)
-	next.Attempt, next.NextAt = 2, time.Time{}
-	write(t, b, func(tx store.Tx) error { _, err := tx.UpdateOutbox(1, next); return err })
-	due(epoch.Add(24*time.Hour), later)
-	write(t, b, func(tx store.Tx) error {
-		found, err := tx.DeleteOutbox("t", "o1")
-		if !found {
-			t.Error("it was gone")
-		}
-		return err
-	})
 }

@@ -62,7 +62,7 @@ func fillKept(t *testing.T, b *bundle) {
 			errs = append(errs, err)
 		}
 		for _, agent := range []string{"desk", "door"} {
-			errs = append(errs, tx.PutMemory(store.MemoryRow{Tenant: "t", Agent: agent, Key: "k", Content: "c", Labels: []string{"untrusted"}, UpdatedAt: epoch}))
+			errs = append(errs, tx.PutMemory(store.MemoryRow{Tenant: "t", Agent: agent, Key: "k", Content: "c", Labels: []string{"untrusted"}, UpdatedAt: epoch, Terms: "kept"}))
 		}
 		return errors.Join(errs...)
 	})
@@ -108,7 +108,8 @@ var keptReads = map[string]func(ctx context.Context, r store.Reader) []error{
 	"memories": func(ctx context.Context, r store.Reader) []error {
 		_, one := r.Memory(ctx, "t", "desk", "k")
 		_, all := r.Memories(ctx, "t", "desk", 10)
-		return []error{one, all}
+		_, found := r.SearchMemories(ctx, store.MemoryQuery{Tenant: "t", Agent: "desk", Terms: []string{"kept"}, Limit: 10})
+		return []error{one, all, found}
 	},
 }
 
@@ -128,7 +129,7 @@ var moves = map[string][]string{
 	"kb_documents":  {`DELETE FROM kb_documents WHERE kb_id = 'notes'`, `UPDATE kb_documents SET kb_id = 'notes', id = 'doc_1', source_id = 'source of doc_1'`},
 	"kb_chunks":     {`UPDATE kb_chunks SET text = (SELECT text FROM kb_chunks WHERE kb_id = 'other'), mac = (SELECT mac FROM kb_chunks WHERE kb_id = 'other')`},
 	"kv":            {`DELETE FROM kv WHERE scope = 'user::ada'`, `UPDATE kv SET scope = 'user::ada'`},
-	"memories":      {`DELETE FROM memories WHERE agent = 'desk'`, `UPDATE memories SET agent = 'desk'`},
+	"memories":      {`UPDATE memories SET mac = (SELECT mac FROM memories WHERE agent <> 'desk') WHERE agent = 'desk'`},
 }
 
 // keptSpared are the columns that say where a row is, which moves covers, and those that
@@ -141,7 +142,7 @@ var keptSpared = map[string][]string{
 	"kb_documents":  {"tenant", "kb_id", "id", "source_id", "created_at", "text", "text_hash"},
 	"kb_chunks":     {"id", "tenant", "kb_id", "document_id", "n", "terms", "embedding", "model"},
 	"kv":            {"tenant", "owner", "scope", "namespace", "key"},
-	"memories":      {"tenant", "agent", "key"},
+	"memories":      {"id", "tenant", "agent", "key", "terms"},
 }
 
 // A message, a knowledge base, a document, a stored value and a memory are what the

@@ -28,6 +28,9 @@ type AgentSettings struct {
 	MaxTokens int                     `json:"max_tokens,omitzero" doc:"Of one answer; 2,048."`
 	History   int                     `json:"history,omitzero" doc:"Messages that its model is shown; 60."`
 	Channels  map[string]AgentChannel `json:"channels,omitzero" doc:"By namespace."`
+
+	Brain       string `json:"brain,omitzero" maxLength:"401" doc:"The operation of kind agent that decides in place of a model."`
+	LateResults string `json:"late_results,omitzero" maxLength:"16" doc:"What follows a call that ended after its turn: turn or tell."`
 }
 
 // An AgentChannel is a place outside where people talk to an agent.
@@ -36,6 +39,7 @@ type AgentChannel struct {
 	Secret string   `json:"secret" maxLength:"256" doc:"The name of the secret that they prove it with."`
 	Reply  string   `json:"reply,omitzero" maxLength:"256" doc:"The operation that carries answers there."`
 	Labels []string `json:"labels,omitzero" maxItems:"2" nullable:"false" doc:"Of what comes in, beside untrusted."`
+	End    []string `json:"end,omitzero" maxItems:"16" nullable:"false" doc:"Messages that end the conversation in place of having a turn."`
 	Per    string   `json:"per,omitzero" maxLength:"16" doc:"Whose each conversation is: sender or room."`
 }
 
