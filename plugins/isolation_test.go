@@ -113,9 +113,9 @@ func (s *scene) examples() map[string]exampleFile {
 		dir := filepath.Base(filepath.Dir(filepath.Dir(path)))
 		name := strings.TrimSuffix(filepath.Base(path), ".input.json")
 		operation := name[:strings.LastIndex(name, ".")]
-		if dir == "chat_adapter" || dir == "examples_adapter" {
-			operation = map[string]string{"chat_adapter": "Chat.Adapter/", "examples_adapter": "Examples.Adapter/"}[dir] + operation
-		}
+		operation = map[string]string{ // the others are called by the name of their one operation
+			"chat_adapter": "Chat.Adapter/", "examples_adapter": "Examples.Adapter/", "gmail_adapter": "Gmail.Adapter/", "backend_adapter": "Backend.Adapter/",
+		}[dir] + operation
 		found[operation] = exampleFile{dir, name}
 	}
 	return found
@@ -190,7 +190,7 @@ func (s *scene) levels() map[string]string {
 		if err := json.Unmarshal(e.Body, &rec); err != nil {
 			s.Fatal(err)
 		}
-		if rec.Status != plugin.Succeeded {
+		if rec.Status != plugin.Succeeded || rec.Cached { // a tool's answer that was there already: nothing ran
 			continue
 		}
 		switch level, known := levels[rec.Plugin]; {
