@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from heapq import nsmallest
 from statistics import median
 from sys import intern
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 from .row import ALLOW, CLOSED, DENY, UNKNOWN, Row
 
@@ -24,6 +25,27 @@ _ACTIONS = (ALLOW, DENY, UNKNOWN)
 _BUCKETS = (60, 3600, 86400, 30 * 86400)
 _EPHEMERAL = 32768
 Show = Callable[[Optional[float]], Optional[str]]
+
+
+class Table(List[Dict[str, Any]]):
+    """The first rows of a table; of is how many it has."""
+
+    of = 0
+
+
+def _first(found: Iterator[Dict[str, Any]], key: Callable[[Dict[str, Any]], Any], limit: Optional[int]) -> Table:
+    """The first rows in the order of key, all of them without a limit. Only these are kept in memory."""
+    count = 0
+
+    def counted() -> Iterator[Dict[str, Any]]:
+        nonlocal count
+        for row in found:
+            count += 1
+            yield row
+
+    table = Table(sorted(counted(), key=key) if limit is None else nsmallest(limit, counted(), key=key))
+    table.of = count
+    return table
 
 
 class Count:
@@ -259,21 +281,21 @@ class Aggregate:
         """Decisions by what they were."""
         return [{"action": name, "rows": getattr(self.total, name)} for name in _ACTIONS]
 
-    def by_protocol(self) -> List[Dict[str, Any]]:
+    def by_protocol(self, limit: Optional[int] = None) -> Table:
         """Decisions by protocol, the most frequent first."""
-        return [dict(c.shown(), protocol=p) for p, c in _ordered(self.protocols)]
+        return _first((dict(c.shown(), protocol=p) for p, c in self.protocols.items()), lambda r: (-r["rows"], r["protocol"]), limit)
 
-    def by_port(self) -> List[Dict[str, Any]]:
+    def by_port(self, limit: Optional[int] = None) -> Table:
         """Decisions by destination port."""
-        return [dict(c.shown(), protocol=p, port=n) for (p, n), c in _ordered(self.ports)]
+        return _first((dict(c.shown(), protocol=p, port=n) for (p, n), c in self.ports.items()), lambda r: (-r["rows"], r["protocol"], r["port"]), limit)
 
-    def by_source(self) -> List[Dict[str, Any]]:
+    def by_source(self, limit: Optional[int] = None) -> Table:
         """Decisions by source."""
-        return [dict(c.shown(), address=a) for a, c in _ordered(self.sources)]
+        return _first((dict(c.shown(), address=a) for a, c in self.sources.items()), lambda r: (-r["rows"], r["address"]), limit)
 
-    def by_destination(self) -> List[Dict[str, Any]]:
+    def by_destination(self, limit: Optional[int] = None) -> Table:
         """Decisions by destination."""
-        return [dict(c.shown(), address=a) for a, c in _ordered(self.destinations)]
+        return _first((dict(c.shown(), address=a) for a, c in self.destinations.items()), lambda r: (-r["rows"], r["address"]), limit)
 
     def by_time(self, show: Show) -> List[Dict[str, Any]]:
         """Decisions by time, in order."""
@@ -284,14 +306,16 @@ class Aggregate:
         while len(self.buckets) > most and self.bucket_seconds != _BUCKETS[-1]:
             self._widen(_BUCKETS[_BUCKETS.index(self.bucket_seconds) + 1])
 
-    def talkers(self) -> List[Dict[str, Any]]:
+    def talkers(self, limit: Optional[int] = None) -> Table:
         """Pairs of addresses by bytes, then by rows."""
-        order = sorted(self.pairs.items(), key=lambda item: (-item[1].bytes, -item[1].rows, item[0]))
-        return [dict(p.shown(), source=s, destination=d) for (s, d), p in order]
+        rows = (dict(p.shown(), source=s, destination=d) for (s, d), p in self.pairs.items())
+        return _first(rows, lambda r: (-r["bytes"], -r["rows"], r["source"], r["destination"]), limit)
 
-    def scanners(self, show: Show) -> List[Dict[str, Any]]:
+    def scanners(self, show: Show, limit: Optional[int] = None) -> Table:
         """Sources that tried many ports, or many hosts in vain."""
-        found = []
+        return _first(self._each_of_scanners(show), lambda s: (-max(s["ports"], s["hosts"]), -s["rows"], s["source"]), limit)
+
+    def _each_of_scanners(self, show: Show) -> Iterator[Dict[str, Any]]:
         for address, s in self.sources.items():
             ports, hosts = len(s.ports), len(s.hosts)
             decided = s.allow + s.deny
@@ -302,17 +326,18 @@ class Aggregate:
             if hosts >= self._scan and (denied >= 0.5 or not decided):
                 kinds.append("hosts")
             if kinds:
-                found.append(
+                yield (
                     {
                         "source": address, "kind": "+".join(kinds), "ports": ports, "hosts": hosts, "rows": s.rows, "denied_share": round(denied, 4),
                         "first": show(s.first), "last": show(s.last), "sample_ports": sorted(s.ports)[:10], "sample_hosts": sorted(s.hosts)[:5],
                     }  # fmt: skip
                 )
-        return sorted(found, key=lambda s: (-max(s["ports"], s["hosts"]), -s["rows"], s["source"]))
 
-    def beacons(self, show: Show) -> List[Dict[str, Any]]:
+    def beacons(self, show: Show, limit: Optional[int] = None) -> Table:
         """Flows whose connections come at regular intervals: four of five within a fifth of their median."""
-        found = []
+        return _first(self._each_of_beacons(show), lambda b: (-b["regularity"], b["jitter"], -b["connections"], b["source"], b["destination"], b["port"]), limit)
+
+    def _each_of_beacons(self, show: Show) -> Iterator[Dict[str, Any]]:
         for (source, destination, protocol, port), flow in self.flows.items():
             if len(flow.intervals) + 1 < self._beacons:
                 continue
@@ -325,34 +350,30 @@ class Aggregate:
                 continue
             deviation = median(abs(i - middle) for i in flow.intervals)
             ends = sorted((flow.first or 0.0, flow.last or 0.0))
-            found.append(
+            yield (
                 {
                     "source": source, "destination": destination, "protocol": protocol, "port": port, "connections": flow.rows,
                     "interval_seconds": round(middle, 3), "regularity": round(regular, 4), "jitter": round(deviation / middle, 4),
                     "allow": flow.allow, "deny": flow.deny, "bytes": flow.bytes, "first": show(ends[0]), "last": show(ends[1]),
                 }  # fmt: skip
             )
-        return sorted(found, key=lambda b: (-b["regularity"], b["jitter"], -b["connections"], b["source"], b["destination"], b["port"]))
 
-    def denied_then_allowed(self, show: Show) -> List[Dict[str, Any]]:
+    def denied_then_allowed(self, show: Show, limit: Optional[int] = None) -> Table:
         """Pairs that were refused first and let through later."""
-        found = []
+        return _first(self._each_of_denied_then_allowed(show), lambda d: (-d["denied"], not d["same_port"], d["source"], d["destination"]), limit)
+
+    def _each_of_denied_then_allowed(self, show: Show) -> Iterator[Dict[str, Any]]:
         for (source, destination), p in self.pairs.items():
             if p.first_denied is None or p.last_allowed is None or p.last_allowed[0] <= p.first_denied[0]:
                 continue
-            found.append(
+            yield (
                 {
                     "source": source, "destination": destination, "denied": p.deny, "allowed": p.allow, "denied_ports": sorted(x for x in p.denied_ports if x >= 0),
                     "allowed_port": p.allowed_port, "same_port": p.allowed_port in p.denied_ports,
                     "first_denied": show(p.first_denied[1]), "last_allowed": show(p.last_allowed[1]),
                 }  # fmt: skip
             )
-        return sorted(found, key=lambda d: (-d["denied"], not d["same_port"], d["source"], d["destination"]))
 
     def notes(self) -> List[str]:
         """Which tables were full, and how much they left out."""
         return ["The table of %s was full: %d values are not in it." % (what, n) for what, n in sorted(self._left_out.items())]
-
-
-def _ordered(table: Dict[Any, Any]) -> List[Tuple[Any, Any]]:
-    return sorted(table.items(), key=lambda item: (-item[1].rows, item[0]))
