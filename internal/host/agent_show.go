@@ -96,9 +96,17 @@ func (r Agents) asAgent(id string) plugin.Call {
 	return plugin.Call{Tenant: r.g.Tenant, Principal: r.by, Actor: "agent:" + id, Agent: id, Origin: plugin.OriginAgent}
 }
 
+// A Memory is something that an agent remembers, as people see it.
+type Memory struct {
+	Key       string    `json:"key"`
+	Content   string    `json:"content"`
+	Labels    []string  `json:"labels"` // what it is tainted with, and what recalls it; never nil
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
 // Memories returns what an agent remembers, the newest first; or, where words are
 // looked for, what has most of them.
-func (r Agents) Memories(ctx context.Context, id, words string, limit int) ([]agent.Remembered, error) {
+func (r Agents) Memories(ctx context.Context, id, words string, limit int) ([]Memory, error) {
 	if err := r.mayOf(ctx, "see the memory of", id); err != nil {
 		return nil, err
 	}
@@ -110,7 +118,11 @@ func (r Agents) Memories(ctx context.Context, id, words string, limit int) ([]ag
 	} else {
 		rows, err = of.Search(ctx, words, limit)
 	}
-	return agent.RememberedOf(rows), err
+	all := make([]Memory, len(rows))
+	for i, row := range rows {
+		all[i] = Memory{row.Key, row.Content, append([]string{}, row.Labels...), row.UpdatedAt}
+	}
+	return all, err
 }
 
 // A Conversation is one with an agent, as it is shown.

@@ -22,7 +22,6 @@ import (
 // What agents have, and what a conversation with one tells.
 type (
 	AgentSettings = agent.Settings
-	Memory        = agent.Remembered
 	LeftOut       = agent.LeftOut
 	Audience      = agent.Audience
 	ToolUse       = agent.Use

@@ -13,6 +13,7 @@ import (
 type Memory struct {
 	Key       string    `json:"key"`
 	Content   string    `json:"content"`
+	Labels    []string  `json:"labels" nullable:"false" doc:"What it is tainted with, and what the agent makes of it."`
 	UpdatedAt time.Time `json:"updated_at"`
 }
 

@@ -30,10 +30,10 @@ var Agents = List[host.Agent]{
 // Memories are what an agent remembers.
 var Memories = List[host.Memory]{
 	Key:    "memories",
-	Titles: []string{"KEY", "CHANGED", "TEXT"},
+	Titles: []string{"KEY", "CHANGED", "LABELS", "TEXT"},
 	Fit:    Always,
 	Row: func(m host.Memory) []string {
-		return []string{m.Key, terminal.Clock(m.UpdatedAt), terminal.OneLine(m.Content, 1000)}
+		return []string{m.Key, terminal.Clock(m.UpdatedAt), terminal.Dash(strings.Join(m.Labels, " ")), terminal.OneLine(m.Content, 1000)}
 	},
 }
 

@@ -1,6 +1,6 @@
 import unittest
 
-from mortise import PluginError, ServiceError
+from mortise import PluginError, ServiceError, contract
 from mortise.testing import call, preview, reconcile
 from plugin import plugin
 
@@ -34,6 +34,10 @@ class Apply(unittest.TestCase):
         self.assertEqual((args["method"], args["url"]), ("PUT", "http://127.0.0.1:8025/funding_emails/e-1"))
         self.assertEqual(args["json"], dict(DRAFT, state="final"))
         self.assertEqual((outcome.data["id"], len(outcome.data["digest"])), ("e-1", 71))
+
+    def test_it_keeps_the_contract_of_an_operator(self):
+        outcome = contract.operator(plugin, "Apply.EmailDraft", EMAIL, services={"http.fetch": {"status_code": 201}})
+        self.assertEqual([method for method, _ in outcome.requests], ["http.fetch"])
 
     def test_another_answer_is_a_failure(self):
         for status in (302, 400, 404, 409, 500):

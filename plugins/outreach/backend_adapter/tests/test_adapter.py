@@ -4,7 +4,7 @@ import os
 import unittest
 
 from mapping import INTENTS
-from mortise import PluginError
+from mortise import PluginError, contract
 from mortise.testing import call
 from plugin import plugin
 
@@ -24,6 +24,13 @@ class Backend(unittest.TestCase):
         self.assertEqual(request["intent"], {"type": "Funding.Outreach.Email.Generate", "payload": EVENT["payload"]})
         self.assertEqual(request["principal"], {"provider": "platform", "external_id": "canapply/stu-77"})
         self.assertEqual(request["context"]["request"], {"scope": "platform-canapply"})
+
+    def test_it_keeps_the_contract_of_an_adapter(self):
+        credits = {"http.fetch": {"status_code": 200, "json": {"balance": 10}}}
+        contract.adapter(plugin, "inbound", EVENT, intent="Funding.Outreach.Email.Generate", services=credits)
+        told = {"url": "http://127.0.0.1:8025/outcomes", "reference": "platform:7f", "status": "succeeded", "text": "It is sent."}
+        written = {"operations.call": {"status": "succeeded", "data": {"status": 201}}}
+        contract.adapter(plugin, "outbound", told, through=["ExternalSystem.WriteOutcome"], services=written)
 
     def test_the_same_event_is_the_same_request_whatever_is_left(self):
         self.assertEqual(inbound(10).data, inbound(5).data)

@@ -3,7 +3,7 @@ import json
 import os
 import unittest
 
-from mortise import PluginError
+from mortise import PluginError, contract
 from mortise.testing import call
 from plugin import plugin
 
@@ -33,6 +33,12 @@ class DraftAgent(unittest.TestCase):
         self.assertEqual(answer["rationale"]["signals"], ["intent_type:Funding.Outreach.Email.Generate", "has_to", "context:student.profile", "context:professor.entity"])
         self.assertNotIn("proposed_plan", answer)
         self.assertEqual(answer, ask().data)
+
+    def test_it_keeps_the_contract_of_an_agent(self):
+        with open(os.path.join(HERE, "manifest.json")) as file:
+            manifest = json.load(file)
+        promised = {"allowed": manifest["allowed_actions"], "needs": manifest["requires"]["context_fields"]}
+        contract.agent(plugin, "Email.DraftAgent", WARM, services={"operations.call": write}, **promised)
 
     def test_only_the_operator_without_effects_is_asked(self):
         self.assertEqual({(method, args["operation"]) for method, args in ask().requests}, {("operations.call", "Email.GenerateDraft")})

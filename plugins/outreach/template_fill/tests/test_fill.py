@@ -1,6 +1,6 @@
 import unittest
 
-from mortise import InvalidInput
+from mortise import InvalidInput, contract
 from mortise.testing import call
 from plugin import plugin
 
@@ -12,6 +12,9 @@ def fill(template, **values):
 class Fill(unittest.TestCase):
     def test_values_take_the_place_of_placeholders(self):
         self.assertEqual(fill("{a} and {b}, {a}", a="x", b=2, c=True), {"text": "x and 2, x", "unused": ["c"]})
+
+    def test_it_keeps_the_contract_of_a_tool(self):
+        contract.tool(plugin, "Template.Fill", {"template": "{a}", "values": {"a": "x"}}, between=[{"template": "{a}", "values": {"a": "y"}}])
 
     def test_doubled_braces_are_braces(self):
         self.assertEqual(fill("{{a}} {a}", a="x")["text"], "{a} x")
