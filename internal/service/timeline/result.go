@@ -103,10 +103,7 @@ func (g *gathering) told(a, about session.Artifact, v map[string]any) (Event, bo
 	}
 	e := g.event(about, at, "")
 	e.Tools = []string{a.SourceTool}
-	e.Line, e.Frame = number(lineMembers, v, there), number(frameMembers, v, there)
-	if offset := number(offsetMembers, v, there); offset > 0 {
-		e.Offset = offset
-	}
+	e.Line, e.Frame, e.Offset = Where(v, there)
 	var words []string
 	for _, name := range whatMembers {
 		if text, is := v[name].(string); is && text != "" {
@@ -123,6 +120,15 @@ func (g *gathering) told(a, about session.Artifact, v map[string]any) (Event, bo
 	return e, e.Text != "" || e.Line+e.Frame > 0
 }
 
+// Where is the place that objects of a result cite, by the first that has each: a line and a frame
+// from 1, 0 where there is none, and an offset in bytes, -1 where there is none.
+func Where(objects ...map[string]any) (line, frame, offset int64) {
+	if offset = number(offsetMembers, objects...); offset == 0 {
+		offset = -1
+	}
+	return number(lineMembers, objects...), number(frameMembers, objects...), offset
+}
+
 // number is the first of those members that is a whole number above 0, of either object.
 func number(names []string, objects ...map[string]any) int64 {
 	for _, object := range objects {
@@ -135,9 +141,14 @@ func number(names []string, objects ...map[string]any) int64 {
 	return 0
 }
 
-// about is the artifact that a result is about, whose lines and frames it cites: the one that it or
-// its metadata name, else its only parent that no tool made, else itself.
+// about is [About] among the artifacts of the session.
 func (g *gathering) about(a session.Artifact, result map[string]any) session.Artifact {
+	return About(g.byID, a, result)
+}
+
+// About is the artifact that a result is about, whose lines and frames it cites: the one that it or
+// its metadata name, else its only parent that no tool made, else itself.
+func About(byID map[string]session.Artifact, a session.Artifact, result map[string]any) session.Artifact {
 	var named struct {
 		Source string `json:"source_artifact"`
 	}
@@ -147,12 +158,12 @@ func (g *gathering) about(a session.Artifact, result map[string]any) session.Art
 			named.Source = id
 		}
 	}
-	if found, there := g.byID[named.Source]; there && slices.Contains(a.Parents, named.Source) {
+	if found, there := byID[named.Source]; there && slices.Contains(a.Parents, named.Source) {
 		return found
 	}
-	files := slices.DeleteFunc(slices.Clone(a.Parents), func(id string) bool { one, there := g.byID[id]; return !there || one.SourceTool != "" })
+	files := slices.DeleteFunc(slices.Clone(a.Parents), func(id string) bool { one, there := byID[id]; return !there || one.SourceTool != "" })
 	if len(files) == 1 {
-		return g.byID[files[0]]
+		return byID[files[0]]
 	}
 	return a
 }

@@ -65,7 +65,7 @@ func Of(ctx context.Context, artifacts []session.Artifact, open Open, f Filter) 
 	}
 	for _, results := range []bool{false, true} { // lines first: results tell of them
 		for _, a := range artifacts {
-			if isResult(a) != results || !results && a.Type != "log_stream" {
+			if IsResult(a) != results || !results && a.Type != "log_stream" {
 				continue
 			}
 			if err := g.read(ctx, a, open); err != nil {
@@ -78,8 +78,8 @@ func Of(ctx context.Context, artifacts []session.Artifact, open Open, f Filter) 
 	return found, g.notes, nil
 }
 
-// isResult reports whether an artifact is what a tool found: its result, or a table that it wrote.
-func isResult(a session.Artifact) bool { return a.Type == "json_events" && a.SourceTool != "" }
+// IsResult reports whether an artifact is what a tool found: its result, or a table that it wrote.
+func IsResult(a session.Artifact) bool { return a.Type == "json_events" && a.SourceTool != "" }
 
 func (f Filter) wants(e Event) bool {
 	switch {
@@ -117,7 +117,7 @@ func (g *gathering) read(ctx context.Context, a session.Artifact, open Open) err
 		return err
 	}
 	defer r.Close()
-	if !isResult(a) {
+	if !IsResult(a) {
 		return g.readLog(a, r)
 	}
 	if strings.HasSuffix(a.Name, ".jsonl") {

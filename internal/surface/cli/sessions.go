@@ -25,7 +25,7 @@ func (c *command) sessions() *cobra.Command {
 A session holds the artifacts of an investigation: files that are registered once and
 never change. Ids may be cut short as long as they are unique. MORTISE_SESSION names
 the session of commands that have the flag --session.`,
-	}, c.sessionsCreate(), c.sessionsList(), c.sessionsShow(), c.sessionsTimeline(), c.sessionsMove(true), c.sessionsMove(false), c.sessionsDelete())
+	}, c.sessionsCreate(), c.sessionsList(), c.sessionsShow(), c.sessionsTimeline(), c.sessionsReport(), c.sessionsMove(true), c.sessionsMove(false), c.sessionsDelete())
 }
 
 func (c *command) sessionsCreate() *cobra.Command {

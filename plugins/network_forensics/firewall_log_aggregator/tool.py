@@ -13,7 +13,7 @@ from framework.plugins.protocol import ToolResult, ValidationResult  # noqa: E40
 
 if __package__:
     from .firewall_logs import tooling
-    from .firewall_logs.aggregate import Aggregate
+    from .firewall_logs.aggregate import Aggregate, Table
     from .firewall_logs.reader import Reader
     from .firewall_logs.row import CLOSED, shown
     from .firewall_logs.textlines import Text, Unreadable
@@ -22,7 +22,7 @@ else:  # loaded by its path
     if _HERE not in sys.path:
         sys.path.append(_HERE)
     from firewall_logs import tooling
-    from firewall_logs.aggregate import Aggregate
+    from firewall_logs.aggregate import Aggregate, Table
     from firewall_logs.reader import Reader
     from firewall_logs.row import CLOSED, shown
     from firewall_logs.textlines import Text, Unreadable
@@ -125,15 +125,15 @@ class FirewallLogAggregator:
 def _answer(payload: Dict[str, Any], chosen: Any, text: Text, reader: Reader, total: Aggregate, clock: Clock, written: int, most: int) -> Dict[str, Any]:
     limit = payload.get("limit", 20)
     total.coarsen(_MOST_BUCKETS)
-    tables: Dict[str, List[Dict[str, Any]]] = {
-        "by_protocol": total.by_protocol(),
-        "by_port": total.by_port(),
-        "by_source": total.by_source(),
-        "by_destination": total.by_destination(),
-        "top_talkers": total.talkers(),
-        "scanners": total.scanners(clock.show),
-        "beacons": total.beacons(clock.show),
-        "denied_then_allowed": total.denied_then_allowed(clock.show),
+    tables: Dict[str, Table] = {
+        "by_protocol": total.by_protocol(limit),
+        "by_port": total.by_port(limit),
+        "by_source": total.by_source(limit),
+        "by_destination": total.by_destination(limit),
+        "top_talkers": total.talkers(limit),
+        "scanners": total.scanners(clock.show, limit),
+        "beacons": total.beacons(clock.show, limit),
+        "denied_then_allowed": total.denied_then_allowed(clock.show, limit),
     }
     notes = list(reader.damage) + total.notes()
     if text.damage:
@@ -170,8 +170,8 @@ def _answer(payload: Dict[str, Any], chosen: Any, text: Text, reader: Reader, to
         "time": {"first": clock.show(total.first), "last": clock.show(total.last), "year_known": clock.knows_year, "bucket_seconds": total.bucket_seconds},
         "by_action": total.by_action(),
         "by_time": buckets[:_MOST_BUCKETS],
-        "counts": {name: len(table) for name, table in tables.items()},
+        "counts": {name: table.of for name, table in tables.items()},
         "notes": notes,
     }
-    answer.update({name: table[:limit] for name, table in tables.items()})
+    answer.update({name: list(table) for name, table in tables.items()})
     return answer

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from heapq import nsmallest
 from statistics import median
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from sys import intern
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 from .row import ALLOW, CLOSED, DENY, UNKNOWN, Row
 
@@ -23,6 +25,27 @@ _ACTIONS = (ALLOW, DENY, UNKNOWN)
 _BUCKETS = (60, 3600, 86400, 30 * 86400)
 _EPHEMERAL = 32768
 Show = Callable[[Optional[float]], Optional[str]]
+
+
+class Table(List[Dict[str, Any]]):
+    """The first rows of a table; of is how many it has."""
+
+    of = 0
+
+
+def _first(found: Iterator[Dict[str, Any]], key: Callable[[Dict[str, Any]], Any], limit: Optional[int]) -> Table:
+    """The first rows in the order of key, all of them without a limit. Only these are kept in memory."""
+    count = 0
+
+    def counted() -> Iterator[Dict[str, Any]]:
+        nonlocal count
+        for row in found:
+            count += 1
+            yield row
+
+    table = Table(sorted(counted(), key=key) if limit is None else nsmallest(limit, counted(), key=key))
+    table.of = count
+    return table
 
 
 class Count:
@@ -88,7 +111,7 @@ class Pair(Count):
         super().__init__()
         self.first_denied: Optional[Tuple[float, Optional[float]]] = None  # place in order, time
         self.last_allowed: Optional[Tuple[float, Optional[float]]] = None
-        self.denied_ports: Set[int] = set()
+        self.denied_ports: Tuple[int, ...] = ()  # a set of five takes seven times as much
         self.allowed_port = -1
 
 
@@ -155,7 +178,7 @@ class Aggregate:
             if len(table) >= most:
                 self._omit(what)
                 return
-            count = table[key] = Count()
+            count = table[intern(key) if isinstance(key, str) else key] = Count()
         count.add(action, bytes)
 
     def _time(self, at: float, action: str, bytes: int) -> None:
@@ -186,7 +209,7 @@ class Aggregate:
             if len(self.sources) >= MOST_SOURCES:
                 self._omit("sources")
                 return
-            source = self.sources[row.source] = Source()
+            source = self.sources[intern(row.source)] = Source()
         source.add(row.action, row.bytes)
         if at is not None:
             if source.first is None or at < source.first:
@@ -198,7 +221,7 @@ class Aggregate:
         if row.destination_port >= 0 and row.destination_port not in source.ports:
             self._remember(source.ports, row.destination_port)
         if row.destination not in source.hosts:
-            self._remember(source.hosts, row.destination)
+            self._remember(source.hosts, intern(row.destination))
 
     def _remember(self, seen: Set[Any], what: Any) -> None:
         if len(seen) < SEEN_OF_ONE and self._seen < MOST_SEEN:
@@ -214,7 +237,8 @@ class Aggregate:
             if len(self.flows) >= MOST_FLOWS:
                 self._omit("flows")
                 return
-            flow = self.flows[key] = Flow()
+            # The tables share one copy of each address.
+            flow = self.flows[(intern(row.source), intern(row.destination), row.protocol, row.destination_port)] = Flow()
         flow.add(row.action, row.bytes)
         if at is None:
             return
@@ -239,14 +263,14 @@ class Aggregate:
             if len(self.pairs) >= MOST_PAIRS:
                 self._omit("pairs")
                 return
-            pair = self.pairs[key] = Pair()
+            pair = self.pairs[(intern(row.source), intern(row.destination))] = Pair()
         pair.add(row.action, row.bytes)
         place = (float(self.rows) if at is None else at, at)
         if row.action == DENY:
             if pair.first_denied is None or place[0] < pair.first_denied[0]:
                 pair.first_denied = place
-            if len(pair.denied_ports) < 16:
-                pair.denied_ports.add(row.destination_port)
+            if row.destination_port not in pair.denied_ports and len(pair.denied_ports) < 16:
+                pair.denied_ports += (row.destination_port,)
         elif row.action == ALLOW and (pair.last_allowed is None or place[0] >= pair.last_allowed[0]):
             pair.last_allowed = place
             pair.allowed_port = row.destination_port
@@ -257,21 +281,21 @@ class Aggregate:
         """Decisions by what they were."""
         return [{"action": name, "rows": getattr(self.total, name)} for name in _ACTIONS]
 
-    def by_protocol(self) -> List[Dict[str, Any]]:
+    def by_protocol(self, limit: Optional[int] = None) -> Table:
         """Decisions by protocol, the most frequent first."""
-        return [dict(c.shown(), protocol=p) for p, c in _ordered(self.protocols)]
+        return _first((dict(c.shown(), protocol=p) for p, c in self.protocols.items()), lambda r: (-r["rows"], r["protocol"]), limit)
 
-    def by_port(self) -> List[Dict[str, Any]]:
+    def by_port(self, limit: Optional[int] = None) -> Table:
         """Decisions by destination port."""
-        return [dict(c.shown(), protocol=p, port=n) for (p, n), c in _ordered(self.ports)]
+        return _first((dict(c.shown(), protocol=p, port=n) for (p, n), c in self.ports.items()), lambda r: (-r["rows"], r["protocol"], r["port"]), limit)
 
-    def by_source(self) -> List[Dict[str, Any]]:
+    def by_source(self, limit: Optional[int] = None) -> Table:
         """Decisions by source."""
-        return [dict(c.shown(), address=a) for a, c in _ordered(self.sources)]
+        return _first((dict(c.shown(), address=a) for a, c in self.sources.items()), lambda r: (-r["rows"], r["address"]), limit)
 
-    def by_destination(self) -> List[Dict[str, Any]]:
+    def by_destination(self, limit: Optional[int] = None) -> Table:
         """Decisions by destination."""
-        return [dict(c.shown(), address=a) for a, c in _ordered(self.destinations)]
+        return _first((dict(c.shown(), address=a) for a, c in self.destinations.items()), lambda r: (-r["rows"], r["address"]), limit)
 
     def by_time(self, show: Show) -> List[Dict[str, Any]]:
         """Decisions by time, in order."""
@@ -282,14 +306,16 @@ class Aggregate:
         while len(self.buckets) > most and self.bucket_seconds != _BUCKETS[-1]:
             self._widen(_BUCKETS[_BUCKETS.index(self.bucket_seconds) + 1])
 
-    def talkers(self) -> List[Dict[str, Any]]:
+    def talkers(self, limit: Optional[int] = None) -> Table:
         """Pairs of addresses by bytes, then by rows."""
-        order = sorted(self.pairs.items(), key=lambda item: (-item[1].bytes, -item[1].rows, item[0]))
-        return [dict(p.shown(), source=s, destination=d) for (s, d), p in order]
+        rows = (dict(p.shown(), source=s, destination=d) for (s, d), p in self.pairs.items())
+        return _first(rows, lambda r: (-r["bytes"], -r["rows"], r["source"], r["destination"]), limit)
 
-    def scanners(self, show: Show) -> List[Dict[str, Any]]:
+    def scanners(self, show: Show, limit: Optional[int] = None) -> Table:
         """Sources that tried many ports, or many hosts in vain."""
-        found = []
+        return _first(self._each_of_scanners(show), lambda s: (-max(s["ports"], s["hosts"]), -s["rows"], s["source"]), limit)
+
+    def _each_of_scanners(self, show: Show) -> Iterator[Dict[str, Any]]:
         for address, s in self.sources.items():
             ports, hosts = len(s.ports), len(s.hosts)
             decided = s.allow + s.deny
@@ -300,17 +326,18 @@ class Aggregate:
             if hosts >= self._scan and (denied >= 0.5 or not decided):
                 kinds.append("hosts")
             if kinds:
-                found.append(
+                yield (
                     {
                         "source": address, "kind": "+".join(kinds), "ports": ports, "hosts": hosts, "rows": s.rows, "denied_share": round(denied, 4),
                         "first": show(s.first), "last": show(s.last), "sample_ports": sorted(s.ports)[:10], "sample_hosts": sorted(s.hosts)[:5],
                     }  # fmt: skip
                 )
-        return sorted(found, key=lambda s: (-max(s["ports"], s["hosts"]), -s["rows"], s["source"]))
 
-    def beacons(self, show: Show) -> List[Dict[str, Any]]:
+    def beacons(self, show: Show, limit: Optional[int] = None) -> Table:
         """Flows whose connections come at regular intervals: four of five within a fifth of their median."""
-        found = []
+        return _first(self._each_of_beacons(show), lambda b: (-b["regularity"], b["jitter"], -b["connections"], b["source"], b["destination"], b["port"]), limit)
+
+    def _each_of_beacons(self, show: Show) -> Iterator[Dict[str, Any]]:
         for (source, destination, protocol, port), flow in self.flows.items():
             if len(flow.intervals) + 1 < self._beacons:
                 continue
@@ -323,34 +350,30 @@ class Aggregate:
                 continue
             deviation = median(abs(i - middle) for i in flow.intervals)
             ends = sorted((flow.first or 0.0, flow.last or 0.0))
-            found.append(
+            yield (
                 {
                     "source": source, "destination": destination, "protocol": protocol, "port": port, "connections": flow.rows,
                     "interval_seconds": round(middle, 3), "regularity": round(regular, 4), "jitter": round(deviation / middle, 4),
                     "allow": flow.allow, "deny": flow.deny, "bytes": flow.bytes, "first": show(ends[0]), "last": show(ends[1]),
                 }  # fmt: skip
             )
-        return sorted(found, key=lambda b: (-b["regularity"], b["jitter"], -b["connections"], b["source"], b["destination"], b["port"]))
 
-    def denied_then_allowed(self, show: Show) -> List[Dict[str, Any]]:
+    def denied_then_allowed(self, show: Show, limit: Optional[int] = None) -> Table:
         """Pairs that were refused first and let through later."""
-        found = []
+        return _first(self._each_of_denied_then_allowed(show), lambda d: (-d["denied"], not d["same_port"], d["source"], d["destination"]), limit)
+
+    def _each_of_denied_then_allowed(self, show: Show) -> Iterator[Dict[str, Any]]:
         for (source, destination), p in self.pairs.items():
             if p.first_denied is None or p.last_allowed is None or p.last_allowed[0] <= p.first_denied[0]:
                 continue
-            found.append(
+            yield (
                 {
                     "source": source, "destination": destination, "denied": p.deny, "allowed": p.allow, "denied_ports": sorted(x for x in p.denied_ports if x >= 0),
                     "allowed_port": p.allowed_port, "same_port": p.allowed_port in p.denied_ports,
                     "first_denied": show(p.first_denied[1]), "last_allowed": show(p.last_allowed[1]),
                 }  # fmt: skip
             )
-        return sorted(found, key=lambda d: (-d["denied"], not d["same_port"], d["source"], d["destination"]))
 
     def notes(self) -> List[str]:
         """Which tables were full, and how much they left out."""
         return ["The table of %s was full: %d values are not in it." % (what, n) for what, n in sorted(self._left_out.items())]
-
-
-def _ordered(table: Dict[Any, Any]) -> List[Tuple[Any, Any]]:
-    return sorted(table.items(), key=lambda item: (-item[1].rows, item[0]))
