@@ -117,9 +117,11 @@ func shellWords(line string) (words []string) {
 
 // needy are commands without arguments whose examples need more than a data directory.
 var needy = []string{
-	"mortise serve",            // stays
-	"mortise serve reload",     // is about one that does
-	"mortise artifacts list",   // a session
+	"mortise serve",          // stays
+	"mortise serve reload",   // is about one that does
+	"mortise artifacts list", // a session
+	"mortise sessions timeline",
+	"mortise sessions report",
 	"mortise policy simulate",  // files
 	"mortise recovery confirm", // a recovery
 	"mortise models test",      // models

@@ -3315,6 +3315,8 @@ export interface components {
         Memory: {
             content: string;
             key: string;
+            /** @description What it is tainted with, and what the agent makes of it. */
+            labels: string[];
             /** Format: date-time */
             updated_at: string;
         };
