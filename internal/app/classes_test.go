@@ -100,7 +100,10 @@ func fullHome(t *testing.T) (home string, db *sql.DB) {
 }
 
 // rowids are columns in which SQLite itself keeps nothing but an integer.
-var rowids = []string{"chains.id", "kb_chunks.id", "secret_keys.n"}
+var rowids = []string{"chains.id", "kb_chunks.id", "memories.id", "secret_keys.n"}
+
+// unread are columns that statements alone read: retention passes over what is marked so.
+var unread = []string{"plans.removed_at"}
 
 // unsignedAtStart are columns of tables that are held against the ledger when a host
 // starts, which the ledger does not sign and the start does not read: when a row was
@@ -179,6 +182,9 @@ func TestEveryValueHasTheStorageClassOfItsColumn(t *testing.T) {
 				if _, err := db.Exec(fmt.Sprintf(`UPDATE %s SET "%s" = CAST("%s" AS BLOB)`, table, name, name)); err == nil {
 					t.Errorf("SQLite keeps a blob in %s", column)
 				}
+				continue
+			}
+			if slices.Contains(unread, column) {
 				continue
 			}
 			for _, other := range otherClasses[class] {

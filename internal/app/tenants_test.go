@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,7 +128,7 @@ func TestATenantsOwnerHasNothingOfTheSite(t *testing.T) {
 	if _, err := own.References().Add(ctx, "hosts", fileOf(t, "hosts.csv", "a,b\n")); err != nil {
 		t.Errorf("a tenant has reference data of its own: %v", err)
 	}
-	if list, err := a.As(a.Principal).References().List(); err != nil || len(list) != 0 {
+	if list, err := a.As(a.Principal).References().List(); err != nil || slices.ContainsFunc(list, func(k host.ReferenceKey) bool { return k.Key == "hosts" }) {
 		t.Errorf("the site has the reference data of a tenant: %v, %v", list, err)
 	}
 }

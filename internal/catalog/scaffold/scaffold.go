@@ -83,17 +83,17 @@ func Template(contract, lang string) (string, error) {
 	if lang != "" && !slices.Contains(langs, lang) {
 		return "", invalid("there is no template for %s in %q: it is %s", contract, lang, strings.Join(langs, " or "))
 	}
-	if contract == "openhermit" {
-		return hook, nil
-	}
-	return contract, nil
+	return cmp.Or(own[contract], contract), nil
 }
+
+// own are the templates that are called otherwise than their contract.
+var own = map[string]string{"openhermit": hook}
 
 // whole are the templates that share none with the others.
 var whole = []string{hook, "shu", "eventmill", "kernel"}
 
-// wordForm is what names of Event Mill look like.
-var wordForm = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+// strict are the forms of names in contracts that take fewer than others.
+var strict = map[string]*regexp.Regexp{"eventmill": regexp.MustCompile(`^[a-z][a-z0-9_]*$`)}
 
 var nameForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
 
@@ -105,8 +105,8 @@ func New(dir, name, lang string) (files []string, err error) {
 	if !nameForm.MatchString(name) {
 		return nil, invalid("%q is no name: a name is a letter and up to 127 letters, digits, dots, hyphens and underscores", name)
 	}
-	if lang == "eventmill" && !wordForm.MatchString(name) {
-		return nil, invalid("%q is no name of a tool of Event Mill: one is small letters, digits and underscores", name)
+	if form := strict[lang]; form != nil && !form.MatchString(name) {
+		return nil, invalid("%q is no name in that contract: one is small letters, digits and underscores", name)
 	}
 	if !slices.Contains(Languages, lang) && Contracts[lang] == nil {
 		return nil, invalid("there is no template in %q: choose one of %s", lang, strings.Join(Languages, ", "))

@@ -3,10 +3,12 @@ package secret
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
+	"github.com/mortise-dev/mortise/internal/base/words"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/plugin"
@@ -249,10 +251,33 @@ func (t *guardedTx) UpdateApproval(from store.ApprovalState, next store.Approval
 // InsertSchedule implements [store.Tx]. Its input is run again and again as it is,
 // and shown to people.
 func (t *guardedTx) InsertSchedule(row store.ScheduleRow) error {
+	if err := t.shown(row); err != nil {
+		return err
+	}
+	return t.Tx.InsertSchedule(row)
+}
+
+// shown refuses the input of a feed that has a secret in it.
+func (t *guardedTx) shown(row store.ScheduleRow) error {
 	if string(t.g.s.JSON([]byte(row.Input))) != row.Input {
 		return plugin.Errorf(plugin.CodeInvalidInput, "the input of the feed has a secret in it, and inputs of feeds are shown; a plugin that needs a secret says so in its manifest, and is given it at each run")
 	}
-	return t.Tx.InsertSchedule(row)
+	return nil
+}
+
+// UpdateSchedule implements [store.Tx]. An input that is as it was runs on, whatever became a
+// secret since.
+func (t *guardedTx) UpdateSchedule(row store.ScheduleRow) (bool, error) {
+	if refused := t.shown(row); refused != nil {
+		was, err := t.Schedule(context.Background(), row.Tenant, row.ID)
+		if err != nil {
+			return false, err
+		}
+		if was == nil || was.Input != row.Input {
+			return false, refused
+		}
+	}
+	return t.Tx.UpdateSchedule(row)
 }
 
 // UpdatePlan implements [store.Tx].
@@ -272,7 +297,9 @@ func (t *guardedTx) PutMemory(row store.MemoryRow) error {
 	if err := t.name("the key of the memory", row.Key); err != nil {
 		return err
 	}
-	row.Content = t.g.s.Text(row.Content)
+	if masked := t.g.s.Text(row.Content); masked != row.Content {
+		row.Content, row.Terms = masked, strings.Join(words.Of(row.Key+" "+masked), " ") // the index has its words too
+	}
 	return t.Tx.PutMemory(row)
 }
 

@@ -50,7 +50,7 @@ func lines(events []timeline.Event) string {
 	return out
 }
 
-// TestEventsOfAllArtifactsAreInOrder: each is where it stands, in its zone, and once, whoever tells of it.
+// TestEventsOfAllArtifactsAreInOrder: each is where it stands, in its zone, and once, and each is told once.
 func TestEventsOfAllArtifactsAreInOrder(t *testing.T) {
 	t.Parallel()
 	h := &held{}

@@ -639,6 +639,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/erasures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The erasures of what was kept of people */
+        get: operations["list-erasures"];
+        put?: never;
+        /** Erase what is kept of a person; it goes on until it is done */
+        post: operations["erase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/events": {
         parameters: {
             query?: never;
@@ -1687,6 +1705,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the periods of retention would remove now */
+        get: operations["get-retention"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/retention:apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Remove what is older than its period */
+        post: operations["apply-retention"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/secrets": {
         parameters: {
             query?: never;
@@ -2187,6 +2239,8 @@ export interface components {
             updated_at: string;
         };
         AgentChannel: {
+            /** @description Messages that end the conversation in place of having a turn. */
+            end?: string[];
             /** @description Of what comes in, beside untrusted. */
             labels?: string[];
             /** @description Whose each conversation is: sender or room. */
@@ -2234,6 +2288,8 @@ export interface components {
             tier?: string;
         };
         AgentSettings: {
+            /** @description The operation of kind agent that decides in place of a model. */
+            brain?: string;
             /** @description By namespace. */
             channels?: {
                 [key: string]: components["schemas"]["AgentChannel"];
@@ -2243,6 +2299,8 @@ export interface components {
              * @description Messages that its model is shown; 60.
              */
             history?: number;
+            /** @description What follows a call that ended after its turn: turn or tell. */
+            late_results?: string;
             /**
              * Format: int64
              * @description Moves of its model in one turn; 8.
@@ -2777,6 +2835,37 @@ export interface components {
             from?: string;
             /** @description Take away what is installed. */
             remove?: boolean;
+        };
+        Erase: {
+            /** @description Say what would be removed, and remove nothing. */
+            dry_run?: boolean;
+            /** @description As the ledger names it: ada, service::robot. */
+            principal: string;
+        };
+        Erasure: {
+            /** Format: date-time */
+            asked_at?: string;
+            by: string;
+            /** @description What was removed so far, by kind. */
+            counts: {
+                [key: string]: number;
+            };
+            /**
+             * Format: date-time
+             * @description Left out while it goes on.
+             */
+            done_at?: string;
+            dry_run?: boolean;
+            id?: string;
+            principal: string;
+            /**
+             * Format: int64
+             * @description Calls and plans of theirs that have not ended.
+             */
+            waiting?: number;
+        };
+        Erasures: {
+            erasures: components["schemas"]["Erasure"][];
         };
         ErrorRecord: {
             code: string;
@@ -3868,10 +3957,10 @@ export interface components {
         };
         PutReference: {
             /**
-             * @description json is kept as the value that it is, the others as text.
+             * @description json is kept as the value that it is, csv and txt as text; previous puts back what was there before the last change.
              * @enum {string}
              */
-            form: "json" | "csv" | "txt";
+            form: "json" | "csv" | "txt" | "previous";
             /** @description The data itself. */
             text: string;
         };
@@ -3978,8 +4067,11 @@ export interface components {
             why: string;
         };
         Reference: {
-            /** @enum {string} */
-            form: "json" | "csv" | "txt";
+            /**
+             * @description bundled comes along with the host.
+             * @enum {string}
+             */
+            form: "json" | "csv" | "txt" | "bundled";
             key: string;
             /**
              * Format: int64
@@ -3988,6 +4080,8 @@ export interface components {
             size: number;
             /** Format: date-time */
             updated_at: string;
+            /** @description Of the table of techniques: enterprise 18.1, ics 18.1. */
+            version?: string;
         };
         References: {
             /** @description Empty on the last page. */
@@ -4029,6 +4123,35 @@ export interface components {
             operation?: components["schemas"]["Operation"];
             /** @description Completed by what the input says. */
             reference: string;
+        };
+        Retention: {
+            periods: components["schemas"]["RetentionState"][];
+        };
+        RetentionState: {
+            /**
+             * Format: int64
+             * @description Of their contents.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description How many are older.
+             */
+            count: number;
+            /**
+             * Format: double
+             * @description The period; 0 keeps all.
+             */
+            days: number;
+            /** @enum {string} */
+            kind: "bodies" | "calls" | "sessions" | "conversations" | "deliveries" | "cache";
+            /** Format: date-time */
+            oldest?: string;
+            /**
+             * Format: int64
+             * @description How many were removed.
+             */
+            removed?: number;
         };
         Route: {
             /** @description All of it, with what speaks for each, where the request asks for it with full. */
@@ -5969,6 +6092,68 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Call"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-erasures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Erasures"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    erase: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Erase"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Erasure"];
                 };
             };
             /** @description The host refused the request. */
@@ -8465,6 +8650,64 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Retention"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "apply-retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Retention"];
                 };
             };
             /** @description The host refused the request. */
