@@ -34,6 +34,8 @@ echo "== captures of 100 MB, beside tshark"
 MORTISE_PCAP_MB="${PCAPMB:-100}" go test -count=1 -timeout 30m -v -run 'Tshark|Bounds' ./cmd/pcapsum
 echo "== 200 cron expressions in 30 time zones, beside a person who watches the clock"
 MORTISE_CRON_ZONES=30 MORTISE_CRON_SPECS="${CRONSPECS:-200}" MORTISE_CRON_MONTHS="${CRONMONTHS:-37}" go test -count=1 -timeout 1h -run Watches ./internal/agent/schedule
+echo "== 100 plugins whose authors knew the contracts alone"
+go test -count=1 -timeout 1h -v ./test/compat/authors
 echo "== an outreach from a document to its second mail, its host killed at ten points"
 MORTISE_STORY_POINTS=all MORTISE_GMAIL_CLIENT=1 go test -count=1 -timeout 1h -v -run 'TestOutreachStory|TestTheReceiverSpeaks' ./plugins
 echo "== the tools of investigations over files of 1 GiB, each in its cage with 256 MiB of memory, beside second implementations"

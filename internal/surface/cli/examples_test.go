@@ -128,6 +128,7 @@ var needy = []string{
 	"mortise console",          // a host that serves
 	"mortise logout",           // likewise
 	"mortise doctor",           // a machine that has everything
+	"mortise hook claude-code", // the use of a tool on standard input
 }
 
 // TestExamplesRun runs the examples that need nothing but a data directory; the stories
@@ -140,6 +141,8 @@ func TestExamplesRun(t *testing.T) {
 		return out.String() + errs.String(), status
 	}
 	t.Setenv("MORTISE_CONFIG", "")
+	t.Setenv("HOME", t.TempDir()) // some write into the configuration of other programs
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	if said, status := run("sessions", "create"); status != exitOK {
 		t.Fatalf("the data directory cannot be made: %s", said)
 	}

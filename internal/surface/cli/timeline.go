@@ -26,7 +26,7 @@ order of the times, each with its zone and with where it stands. SESSION is that
 MORTISE_SESSION where it is left out. A time without a year has that of --year, or the
 one in which its file was registered.`,
 		example: `  mortise sessions timeline sess_4f2a --from 2026-03-05T09:00:00Z --to 2026-03-05T10:00:00Z
-  mortise sessions timeline --source failed_logins --csv > timeline.csv`,
+  mortise sessions timeline --source failed_logins --csv`,
 		complete: c.completeSessions,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&from, "from", "", "the first time that is wanted, as RFC 3339 has it")

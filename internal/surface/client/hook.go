@@ -53,7 +53,7 @@ Claude Code run this. What the host does not allow, and every doubt, denies the
 tool. A use that needs a person's approval waits for it, and joins the question when
 it is tried again. Tools of this host over MCP are judged as such and pass.`,
 		Example: `  mortise connect claude-code --hook
-  mortise hook claude-code --wait 20s < use.json`,
+  mortise hook claude-code --wait 20s`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			use, err := readUse(in)

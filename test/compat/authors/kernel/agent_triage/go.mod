@@ -1,0 +1,3 @@
+module triage
+
+go 1.20

@@ -1,0 +1,3 @@
+module exportledger
+
+go 1.20

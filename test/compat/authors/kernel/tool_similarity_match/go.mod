@@ -1,0 +1,3 @@
+module similarity
+
+go 1.20

@@ -1,0 +1,3 @@
+module cronnext
+
+go 1.20

@@ -1,0 +1,3 @@
+module filehash
+
+go 1.20
