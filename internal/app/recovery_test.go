@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host/archive"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/backup"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -161,9 +162,39 @@ plugin.run()
 	}
 }
 
-// TestABackupOnPostgreSQL has all but the database, says how that is backed up
-// without saying its password, and puts the host that is restored in recovery,
-// whichever copy of the database it opens.
+// withoutTables is a backup as an earlier release made it.
+func withoutTables(t *testing.T, file string) string {
+	t.Helper()
+	inside, earlier := t.TempDir(), filepath.Join(t.TempDir(), "earlier")
+	m, err := backup.Extract(t.Context(), file, inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := backup.Create(earlier, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, member := range m.Members {
+		switch {
+		case strings.HasPrefix(member.Name, "database/"):
+		case member.Dir:
+			err = w.Add(t.Context(), member.Name, member.Mode, 0, nil)
+		default:
+			err = w.AddFile(t.Context(), member.Name, filepath.Join(inside, member.Name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Tables = nil
+	if err := w.Finish(t.Context(), &m); err != nil {
+		t.Fatal(err)
+	}
+	return earlier
+}
+
+// TestABackupOnPostgreSQL: one of an earlier release has all but the database. It puts the
+// host that is restored in recovery, whichever copy of the database that opens.
 func TestABackupOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	needPython(t)
@@ -180,8 +211,8 @@ func TestABackupOnPostgreSQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Database != "postgresql" || len(m.Heads) == 0 || !strings.Contains(strings.Join(m.Notes, "\n"), "pg_dump, after this, and put it back with pg_restore") {
-		t.Errorf("%+v", m)
+	if m.Database != "postgresql" || len(m.Heads) == 0 || len(m.Tables) == 0 || len(m.Notes) > 0 {
+		t.Errorf("%s, %v, %d tables, %v", m.Database, m.Heads, len(m.Tables), m.Notes)
 	}
 	for _, member := range m.Members {
 		if strings.Contains(member.Name, ".db") || strings.HasSuffix(member.Name, ".key") {
@@ -194,7 +225,7 @@ func TestABackupOnPostgreSQL(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	to, r := again(t, file, home)
+	to, r := again(t, withoutTables(t, file), home)
 	if r.Entries != -1 {
 		t.Errorf("%d entries of a ledger that is elsewhere hold", r.Entries)
 	}

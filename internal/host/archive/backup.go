@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,7 +20,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/backup"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/plugin"
@@ -33,6 +33,7 @@ type BackupOptions struct {
 	File       string
 	Force      bool            // replaces a backup that is there
 	Recipients []age.Recipient // age recipients that may decrypt it; none leaves it unencrypted
+	Keys       bool            // puts the keys of the data directory in; only where it is encrypted
 
 	// Doing hears from time to time what is being done, and how many bytes were
 	// written. It may be nil.
@@ -47,22 +48,13 @@ type Manifest = backup.Manifest
 const elsewhere = "elsewhere"
 
 // Backup writes the state of a host to one file, while others may be at work on
-// it. Keys are not part of it.
+// it. Keys are part of it only where that is asked for and it is encrypted.
 func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error) {
-	home, err := filepath.Abs(o.Home)
+	b, err := begun(o)
 	if err != nil {
 		return m, err
 	}
-	if o.Doing == nil {
-		o.Doing = func(string, int64) {}
-	}
-	if _, err := os.Stat(home); errors.Is(err, fs.ErrNotExist) {
-		return m, plugin.Errorf(plugin.CodeNotFound, "there is nothing in %s to back up; --home or MORTISE_HOME names another data directory", home)
-	}
-	c, at, err := setup.ReadConfig(home, o.Config)
-	if err != nil {
-		return m, &setup.Error{Err: fmt.Errorf("the configuration cannot be used: %w", err)}
-	}
+	home, temp := b.home, b.temp
 	// One at a time, so that what one that died left can be cleared away.
 	lock, err := filelock.Try(filepath.Join(home, "backup.lock"))
 	if err != nil {
@@ -72,7 +64,6 @@ func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error)
 		return m, plugin.Errorf(plugin.CodeUnavailable, "another backup of %s is being made; wait for it to end", home)
 	}
 	defer lock.Remove()
-	temp := filepath.Join(home, "backup.tmp")
 	if err := os.RemoveAll(temp); err != nil {
 		return m, err
 	}
@@ -83,7 +74,7 @@ func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error)
 	if err != nil {
 		return m, &setup.Error{Err: fmt.Errorf("the backup cannot be written: %w", err)}
 	}
-	b := &backingUp{BackupOptions: o, home: home, conf: c, confAt: at, temp: temp, w: w}
+	b.w = w
 	m = backup.Manifest{Version: version.Host, MadeAt: now(), Database: "sqlite", Notes: []string{}, Heads: []backup.Head{}}
 	if err := errors.Join(b.all(ctx, &m), os.RemoveAll(temp)); err != nil {
 		return m, errors.Join(err, w.Abort())
@@ -95,6 +86,28 @@ func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error)
 		return m, fmt.Errorf("the backup cannot be written: %w", err)
 	}
 	return m, nil
+}
+
+// begun returns a backup that has nowhere to write to yet.
+func begun(o BackupOptions) (*backingUp, error) {
+	home, err := filepath.Abs(o.Home)
+	if err != nil {
+		return nil, err
+	}
+	if o.Doing == nil {
+		o.Doing = func(string, int64) {}
+	}
+	if o.Keys && len(o.Recipients) == 0 {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "keys are only in a backup that is encrypted: add --recipient or --passphrase-file")
+	}
+	if _, err := os.Stat(home); errors.Is(err, fs.ErrNotExist) {
+		return nil, plugin.Errorf(plugin.CodeNotFound, "there is nothing in %s to back up; --home or MORTISE_HOME names another data directory", home)
+	}
+	c, at, err := setup.ReadConfig(home, o.Config)
+	if err != nil {
+		return nil, &setup.Error{Err: fmt.Errorf("the configuration cannot be used: %w", err)}
+	}
+	return &backingUp{BackupOptions: o, home: home, conf: c, confAt: at, temp: filepath.Join(home, "backup.tmp")}, nil
 }
 
 // taken is the error of a backup whose file is another's, nil for any other error.
@@ -115,20 +128,33 @@ type backingUp struct {
 	conf   config.Config
 	confAt string
 	temp   string // for the copy of the database
-	w      *backup.Writer
+	w      sink
+}
+
+// A sink takes the members of a backup: into a file, or to count them.
+type sink interface {
+	Has(name string) bool
+	Written() int64
+	Add(ctx context.Context, name string, mode fs.FileMode, size int64, r io.Reader) error
+	AddFile(ctx context.Context, name, path string) error
 }
 
 // all puts everything into the backup. Files that are only ever added or deleted
 // are taken before the database and after it: what the database knows of is then
 // among them, whatever happens meanwhile.
 func (b *backingUp) all(ctx context.Context, m *backup.Manifest) error {
-	if key, err := store.ReadKey(b.home); err == nil {
-		m.Key = key.ID()
+	m.Key = keyID(b.home)
+	keys, err := b.keys()
+	if err != nil {
+		return err
 	}
 	if err := b.files(ctx); err != nil {
 		return err
 	}
 	if err := b.database(ctx, m); err != nil {
+		return err
+	}
+	if err := b.addKeys(ctx, m, keys); err != nil {
 		return err
 	}
 	if err := b.files(ctx); err != nil {
@@ -140,29 +166,24 @@ func (b *backingUp) all(ctx context.Context, m *backup.Manifest) error {
 	return b.configuration(ctx, m)
 }
 
-// database adds a copy of the database, where it is a file.
+// database adds a copy of the database.
 func (b *backingUp) database(ctx context.Context, m *backup.Manifest) error {
 	if b.Database != "" {
 		m.Database = "postgresql"
-		m.Notes = append(m.Notes, fmt.Sprintf("The database %s is not in here: back it up with pg_dump, after this, and put it back with pg_restore before the host is started.", b.Database))
-		st, err := setup.Reading(ctx, b.home, b.Database)
-		if err != nil {
-			return err
-		}
-		defer st.Close()
-		heads, err := st.Chains(ctx)
-		m.Heads = headsOf(heads)
-		return err
+		return b.tables(ctx, m)
 	}
 	if _, err := os.Stat(filepath.Join(b.home, sqlite.File)); errors.Is(err, fs.ErrNotExist) {
 		return plugin.Errorf(plugin.CodeNotFound, "there is no database in %s to back up; --home or MORTISE_HOME names another data directory", b.home)
+	}
+	if t, counts := b.w.(*tally); counts {
+		return t.AddFile(ctx, sqlite.File, filepath.Join(b.home, sqlite.File))
 	}
 	b.Doing("copying the database", b.w.Written())
 	if err := os.Mkdir(b.temp, 0o700); err != nil {
 		return err
 	}
 	m.MadeAt = now()
-	version, heads, err := sqlite.Copy(ctx, b.home, b.temp, store.Recovery{Since: m.MadeAt, Why: "restored from a backup"})
+	version, heads, err := sqlite.Copy(ctx, b.home, b.temp, asCopy(m.MadeAt))
 	if err != nil {
 		return err
 	}
@@ -171,14 +192,6 @@ func (b *backingUp) database(ctx context.Context, m *backup.Manifest) error {
 }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-
-func headsOf(rows []store.ChainRow) []backup.Head {
-	heads := []backup.Head{}
-	for _, row := range rows {
-		heads = append(heads, backup.Head{Chain: row.ID, Seq: row.Seq, Head: row.Head})
-	}
-	return heads
-}
 
 // fileDirs are the directories whose files are never changed.
 var fileDirs = []string{"packages", "blobs", "reference"}
@@ -292,11 +305,11 @@ func (b *backingUp) told(ctx context.Context, m *backup.Manifest, path string, t
 }
 
 // restorable reports whether a backup may have a member of that name: nothing
-// that is a key, a lock or of the moment alone.
+// that is a lock or of the moment alone, and keys in their own place only.
 func restorable(name string) bool {
 	top, _, _ := strings.Cut(name, "/")
 	switch top {
-	case "packages", "blobs", "reference", elsewhere:
+	case "packages", "blobs", "reference", elsewhere, tablesDir, keysDir:
 		return true
 	case "..", "nodes", "runtime", "scratch", "sessions", "backup.tmp":
 		return false

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"filippo.io/age"
 
@@ -16,10 +18,12 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/backup"
+	"github.com/mortise-dev/mortise/internal/store/postgres"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -28,8 +32,10 @@ import (
 type RestoreOptions struct {
 	File       string
 	Home       string
-	Force      bool           // in place of a data directory that is not empty
-	Identities []age.Identity // to open it with
+	Force      bool            // in place of a data directory that is not empty
+	Identities []age.Identity  // to open it with
+	Database   config.Database // an empty one for that of the backup, where it is of PostgreSQL; with Force, one in use by no host
+	Keys       bool            // takes the keys of the backup where the data directory has none
 }
 
 // A Restored is what came of it.
@@ -40,8 +46,11 @@ type Restored struct {
 	Before   string   // where the data directory is now that was there before; "" where there was none
 }
 
-// keyFiles are what a backup does not have and a data directory keeps.
-var keyFiles = []string{store.KeyFile, secret.KeyFile, host.ErasedFile}
+// backedKeys are the keys that a data directory has.
+var backedKeys = []string{store.KeyFile, secret.KeyFile}
+
+// keyFiles are what a data directory keeps when a backup is put there.
+var keyFiles = append(slices.Clone(backedKeys), host.ErasedFile)
 
 // Restore puts a backup into a data directory, in one step and in recovery. All
 // of it is checked before that; where something is wrong the data directory is
@@ -62,9 +71,13 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 		return r, refusedBackup(o.File, err)
 	}
 	for _, m := range r.Manifest.Members {
-		if !restorable(m.Name) {
+		inside := strings.HasPrefix(m.Name+"/", tablesDir+"/")
+		if !restorable(m.Name) || inside && r.Manifest.Database != "postgresql" {
 			return r, refusedBackup(o.File, fmt.Errorf("it has %.100q, which is in no backup; nothing was restored", m.Name))
 		}
+	}
+	if err := r.placed(o.Database); err != nil {
+		return r, err
 	}
 	leave, err := alone(home)
 	if err != nil {
@@ -85,6 +98,14 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 	if err := keep(home, staged); err != nil {
 		return r, err
 	}
+	if err := r.takeKeys(staged, o.Keys); err != nil {
+		return r, err
+	}
+	tables, err := tablesApart(staged)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, removeAll(tables)) }()
 	if err := r.check(ctx, staged); err != nil {
 		return r, err
 	}
@@ -94,7 +115,15 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return r, err
 	}
-	return r, r.put(staged, home, len(there) > 0)
+	// What could still fail after the database is committed is a rename; it can be done again.
+	loaded, err := r.load(ctx, o, staged, tables)
+	if err != nil {
+		return r, err
+	}
+	if err = r.put(staged, home, len(there) > 0); err != nil && loaded {
+		err = fmt.Errorf("the database was restored and %s was not, so restore again with --force: %w", home, err)
+	}
+	return r, err
 }
 
 func refusedBackup(file string, err error) error {
@@ -207,16 +236,25 @@ func (r *Restored) check(ctx context.Context, staged string) error {
 		return err
 	}
 	if err := sqlite.CheckFile(ctx, staged, true); err != nil {
-		var newer *store.NewerError
-		if errors.As(err, &newer) {
-			return plugin.Errorf(plugin.CodeInvalidInput, "the backup is of a newer mortise (%s), and this is %s: restore it with that one", r.Manifest.Version, version.Host)
+		if err := newer(r.Manifest, err); err != nil {
+			return err
 		}
 		return plugin.Errorf(plugin.CodeInvalidInput, "the backup cannot be used: %w; nothing was restored", err)
 	}
-	if err := sqlite.MarkRecovery(ctx, staged, store.Recovery{Since: r.Manifest.MadeAt, Why: "restored from a backup"}); err != nil {
+	if err := sqlite.MarkRecovery(ctx, staged, asCopy(r.Manifest.MadeAt)); err != nil {
 		return err
 	}
 	return r.verify(ctx, staged, key)
+}
+
+// newer returns what is said of a backup whose schema this program does not know, nil for any
+// other error.
+func newer(m backup.Manifest, err error) error {
+	var known *store.NewerError
+	if !errors.As(err, &known) {
+		return nil
+	}
+	return plugin.Errorf(plugin.CodeInvalidInput, "the backup is of a newer mortise (%s), and this is %s: restore it with that one", m.Version, version.Host)
 }
 
 // verify walks the ledger of the copy. One of an older schema can be read only
@@ -230,6 +268,48 @@ func (r *Restored) verify(ctx context.Context, staged string, key *store.Key) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
+	return r.walk(ctx, st, key)
+}
+
+// load puts the tables of a backup into a database, in recovery. It reports whether there was
+// one to put there.
+func (r *Restored) load(ctx context.Context, o RestoreOptions, staged, tables string) (loaded bool, err error) {
+	m := r.Manifest
+	if len(m.Tables) == 0 {
+		return false, nil
+	}
+	key, err := store.ReadKey(staged)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	l := postgres.Loading{
+		Schema:   m.Schema,
+		Open:     func(table string) (io.ReadCloser, error) { return os.Open(filepath.Join(tables, table+".copy")) },
+		Recovery: asCopy(m.MadeAt),
+		Replace:  o.Force,
+		Check:    func(ctx context.Context, st store.Store) error { return r.walk(ctx, st, key) },
+	}
+	for _, t := range m.Tables {
+		l.Tables = append(l.Tables, postgres.Table(t))
+	}
+	err = postgres.Load(ctx, o.Database.URL(), l)
+	var said *plugin.Error
+	switch {
+	case err == nil, errors.As(err, &said), errors.Is(err, context.Canceled):
+		return err == nil, err
+	case errors.Is(err, postgres.ErrNotEmpty):
+		return false, plugin.Errorf(plugin.CodeInvalidInput, "the database %s: %w; name an empty one, or replace what a host has there with --force", o.Database, err)
+	case errors.Is(err, postgres.ErrInUse):
+		return false, plugin.Errorf(plugin.CodeUnavailable, "the database %s: %w; stop every host that has it open", o.Database, err)
+	}
+	if err := newer(m, err); err != nil {
+		return false, err
+	}
+	return false, plugin.Errorf(plugin.CodeInvalidInput, "the database %s cannot be restored: %w; nothing was restored", o.Database, err)
+}
+
+// walk holds the ledger of a copy against the manifest and against itself.
+func (r *Restored) walk(ctx context.Context, st store.Store, key *store.Key) error {
 	heads, err := st.Chains(ctx)
 	if err != nil {
 		return err
@@ -246,6 +326,28 @@ func (r *Restored) verify(ctx context.Context, staged string, key *store.Key) (e
 	}
 	r.Entries = report.Entries
 	return nil
+}
+
+func headsOf(rows []store.ChainRow) []backup.Head {
+	heads := []backup.Head{}
+	for _, row := range rows {
+		heads = append(heads, backup.Head{Chain: row.ID, Seq: row.Seq, Head: row.Head})
+	}
+	return heads
+}
+
+// asCopy says of a database that it is a copy of a time.
+func asCopy(at time.Time) store.Recovery {
+	return store.Recovery{Since: at, Why: "restored from a backup"}
+}
+
+// keyID returns the id of the ledger's key in a data directory, "" where there is none.
+func keyID(home string) string {
+	key, err := store.ReadKey(home)
+	if err != nil {
+		return ""
+	}
+	return key.ID()
 }
 
 // put gives the staged directory its name. What had it before keeps its files,

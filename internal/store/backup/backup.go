@@ -35,11 +35,12 @@ type Manifest struct {
 	Format   string    `json:"format"`
 	Version  string    `json:"version"`  // of the host that made it
 	MadeAt   time.Time `json:"made_at"`  // the moment that the database is of
-	Database string    `json:"database"` // sqlite, or postgresql: then it is not in here
+	Database string    `json:"database"` // sqlite, or postgresql
 	Schema   int64     `json:"schema"`   // of the database
 	Key      string    `json:"ledger_key"`
-	Heads    []Head    `json:"heads"` // the ends of the ledger's chains
-	Notes    []string  `json:"notes"` // what is not in here, in sentences
+	Heads    []Head    `json:"heads"`            // the ends of the ledger's chains
+	Tables   []Table   `json:"tables,omitempty"` // of PostgreSQL; none in a backup that does not have the database
+	Notes    []string  `json:"notes"`            // what is not in here, in sentences
 	Members  []Member  `json:"members"`
 }
 
@@ -48,6 +49,13 @@ type Head struct {
 	Chain int64  `json:"chain"`
 	Seq   int64  `json:"seq"`
 	Head  string `json:"head"`
+}
+
+// A Table is one of a PostgreSQL database, whose rows are a member.
+type Table struct {
+	Name    string   `json:"name"`
+	Columns []string `json:"columns"` // in the order of the values
+	Rows    int64    `json:"rows"`
 }
 
 // A Member is a file or a directory, by its slash path.

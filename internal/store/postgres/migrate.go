@@ -21,13 +21,18 @@ const (
 	migrating = 0x6d6f7274697365     // the advisory lock that is held meanwhile
 )
 
+// newer is the error of a database whose schema this program does not know.
+func newer(name string, have int64) error {
+	return &store.NewerError{Database: name, Have: have, Known: schema}
+}
+
 // migrated refuses a database of another schema.
 func migrated(ctx context.Context, db *sql.DB, name string) error {
 	switch have, err := version(ctx, db); {
 	case err != nil:
 		return fmt.Errorf("opening %s: %w", name, err)
 	case have > schema:
-		return &store.NewerError{Database: name, Have: have, Known: schema}
+		return newer(name, have)
 	case have < schema:
 		return fmt.Errorf("%s has schema version %d and this binary reads %d: open it for writing once, which brings it up to date", name, have, schema)
 	}
@@ -57,7 +62,7 @@ func migrate(ctx context.Context, db *sql.DB, name string) error {
 		return err
 	}
 	if have > schema {
-		return &store.NewerError{Database: name, Have: have, Known: schema}
+		return newer(name, have)
 	}
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {

@@ -33,6 +33,8 @@ type conn struct {
 	within  bool   // a transaction
 }
 
+const everyTenant = store.AllTenants
+
 const setTenant = "SELECT set_config('mortise.tenant', $1, $2)"
 
 // be makes the connection that of a context's tenant.

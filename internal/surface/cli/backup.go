@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -14,21 +15,25 @@ import (
 func (c *command) backup() *cobra.Command {
 	var recipients []string
 	var passphrase string
+	var dry bool
 	o := upkeep.BackupOptions{}
 	return c.command(spec{
-		use:   "backup FILE",
+		use:   "backup [FILE]",
 		short: "Write everything but the keys to one file, also while a host is at work",
 		long: `Write everything but the keys to one file: the database as it is at one moment, the
 packages, the bytes of artifacts, reference data, the configuration and its policies.
 Hosts may be at work meanwhile.
 
-ledger.key and secrets.key are not in it, nor is any other key: keep them apart.
-Secrets are in it as the database has them, encrypted. A PostgreSQL database is not in
-it; pg_dump backs that up.`,
+ledger.key and secrets.key are not in it, nor is any other key: keep them apart, or
+have these two put in with --with-keys, which needs the backup to be encrypted. Secrets
+are in it as the database has them, encrypted.`,
 		example: `  mortise backup state.backup
-  mortise backup --recipient age1... state.backup.age`,
+  mortise backup --recipient age1... --with-keys state.backup.age
+  mortise backup --dry-run`,
 		door: nowhere,
 		flags: func(cmd *cobra.Command) {
+			cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be in it and how large it is, and write nothing")
+			cmd.Flags().BoolVar(&o.Keys, "with-keys", false, "put ledger.key and secrets.key in; only with --recipient or --passphrase-file")
 			cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file, if it is there")
 			cmd.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt it for the holder of the age identity of this recipient, age1...; repeatable")
 			cmd.Flags().StringVar(&passphrase, "passphrase-file", "", "encrypt it with the passphrase in this file")
@@ -37,7 +42,11 @@ it; pg_dump backs that up.`,
 		if c.home == "" {
 			return usage{errNoHome}
 		}
-		o.Home, o.Config, o.File = c.home, c.config, q.args[0]
+		if o.Home, o.Config = c.home, c.config; len(q.args) > 0 {
+			o.File = q.args[0]
+		} else if !dry {
+			return usage{errors.New("name the FILE that becomes the backup, or ask with --dry-run what would be in it")}
+		}
 		if o.Database, err = c.place().FindDatabase(); err != nil {
 			return err
 		}
@@ -47,6 +56,16 @@ it; pg_dump backs that up.`,
 		if err := c.mayBackup(ctx); err != nil {
 			return err
 		}
+		if dry {
+			plan, err := upkeep.PlanBackup(ctx, o)
+			switch {
+			case err != nil:
+				return err
+			case c.json:
+				return c.print(plan)
+			}
+			return upkeep.Planned(c.out, plan)
+		}
 		p := c.errs.Begin("")
 		o.Doing = func(what string, written int64) { p.Set(what, terminal.Bytes(written)) }
 		m, err := upkeep.Backup(ctx, o)
@@ -54,7 +73,7 @@ it; pg_dump backs that up.`,
 		if err != nil {
 			return err
 		}
-		return c.backedUp(o.File, m)
+		return c.backedUp(o.File, o.Keys, m)
 	})
 }
 
@@ -68,7 +87,7 @@ func (c *command) mayBackup(ctx context.Context) error {
 }
 
 // backedUp says what the backup is, and what it is not.
-func (c *command) backedUp(file string, m upkeep.Manifest) error {
+func (c *command) backedUp(file string, has bool, m upkeep.Manifest) error {
 	var files int
 	var size int64
 	for _, member := range m.Members {
@@ -76,7 +95,10 @@ func (c *command) backedUp(file string, m upkeep.Manifest) error {
 			files, size = files+1, size+member.Size
 		}
 	}
-	const keys = "The keys are not in it. Keep ledger.key and secrets.key, or whatever mortise.yaml names in their place, apart from it."
+	keys := "The keys are not in it. Keep ledger.key and secrets.key, or whatever mortise.yaml names in their place, apart from it."
+	if has {
+		keys = "Keys are in it: who can open it can read every secret, and write a ledger that holds."
+	}
 	if c.json {
 		return c.print(map[string]any{"file": file, "files": files, "bytes": size, "made_at": m.MadeAt, "database": m.Database, "schema": m.Schema, "heads": m.Heads, "notes": append([]string{keys}, m.Notes...)})
 	}

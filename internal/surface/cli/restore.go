@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -27,13 +28,18 @@ database against itself, the ledger link by link. It then takes the place of the
 directory in one step. Keys that are there already are kept, and needed: ledger.key,
 and secrets.key where there are secrets.
 
+The database of a PostgreSQL host goes into the one that --database or MORTISE_DATABASE
+names, which must be empty, in one transaction.
+
 What was done since the backup is not known to it. So the host is in recovery
 afterwards, and runs nothing that has effects until 'mortise recovery confirm'.`,
 		example: `  mortise restore state.backup --home ./again
-  mortise restore --identity key.txt state.backup.age`,
+  mortise restore --identity key.txt --with-keys state.backup.age
+  mortise restore state.backup --home ./again --database postgres://host@db/again`,
 		door: nowhere,
 		flags: func(cmd *cobra.Command) {
-			cmd.Flags().BoolVar(&o.Force, "force", false, "put it in the place of a data directory that is not empty, whose files are kept beside it")
+			cmd.Flags().BoolVar(&o.Force, "force", false, "put it in the place of a data directory that is not empty, whose files are kept beside it, and of the tables that a host has in the database")
+			cmd.Flags().BoolVar(&o.Keys, "with-keys", false, "put the keys of the backup into the data directory, where it has none")
 			cmd.Flags().StringArrayVar(&identities, "identity", nil, "a file with age identities that open it; repeatable")
 			cmd.Flags().StringVar(&passphrase, "passphrase-file", "", "a file with the passphrase that opens it")
 		},
@@ -44,6 +50,12 @@ afterwards, and runs nothing that has effects until 'mortise recovery confirm'.`
 		o.File, o.Home = q.args[0], c.home
 		if err := client.EndBackground(ctx, c.options()); err != nil {
 			return err
+		}
+		if o.Database, err = setup.ChooseDatabase(c.databaseURL(), ""); err != nil {
+			return err
+		}
+		if o.Database != "" && c.as != "" { // there may be no host that could be asked
+			return usage{errors.New("a database is restored by its owner: leave --as out")}
 		}
 		if setup.HasDatabase(c.home) { // what is there is replaced
 			if err := c.mayBackup(ctx); err != nil {

@@ -5,6 +5,7 @@ package upkeep
 import (
 	"context"
 	"io"
+	"strconv"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
@@ -20,6 +21,7 @@ type (
 	RestoreOptions = archive.RestoreOptions
 	Manifest       = archive.Manifest
 	Restored       = archive.Restored
+	BackupPlan     = archive.Plan
 	Finding        = doctor.Finding
 )
 
@@ -28,6 +30,7 @@ var (
 	Recipients = archive.Recipients
 	Identities = archive.Identities
 	Backup     = archive.Backup
+	PlanBackup = archive.PlanBackup
 	Restore    = archive.Restore
 )
 
@@ -72,6 +75,16 @@ func told(found []Finding) []Finding {
 		}
 	}
 	return found
+}
+
+// Planned writes for a person what a backup would have.
+func Planned(w io.Writer, p BackupPlan) error {
+	t := terminal.NewTable(w, "PART", "FILES", "SIZE")
+	for _, part := range p.Parts {
+		t.Row(part.Name, strconv.Itoa(part.Files), terminal.Bytes(part.Bytes))
+	}
+	t.Row("all, before compression", "", terminal.Bytes(p.Bytes))
+	return t.Flush()
 }
 
 // Findings writes what was found for a person.
