@@ -96,6 +96,3 @@ const scheduleActive = store.ScheduleActive
 var retainedKinds = store.RetainedKinds
 
 const retainPackages = store.RetainPackages
-
-// ledgerKey reads the key that signs the ledger.
-var ledgerKey = store.ReadKey
