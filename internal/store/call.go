@@ -88,6 +88,7 @@ type CallFilter struct {
 	Tenant    string // "" for all tenants
 	Operation string
 	State     CallState
+	Principal string
 	Session   string
 	Plan      string
 	Parent    string
