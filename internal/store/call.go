@@ -89,6 +89,7 @@ type CallFilter struct {
 	Operation string
 	State     CallState
 	Principal string
+	Decisions bool // only decisions about tools that other programs run
 	Session   string
 	Plan      string
 	Parent    string

@@ -52,6 +52,10 @@ func TestQuestionsOfSweepersHaveAnIndex(t *testing.T) {
 			_, err := st.Calls(t.Context(), store.CallFilter{Tenant: "t", Principal: "p"})
 			return err
 		}, "calls_principal"},
+		{"decisions", func() error {
+			_, err := st.Calls(t.Context(), store.CallFilter{Tenant: "t", Decisions: true})
+			return err
+		}, "calls_decision"},
 		{"calls of a principal in a state", func() error {
 			_, err := st.Calls(t.Context(), store.CallFilter{Tenant: "t", Principal: "p", State: store.CallSucceeded})
 			return err

@@ -51,6 +51,9 @@ func (r *reader) Calls(ctx context.Context, f store.CallFilter) ([]store.CallRow
 		q.where("state <> 'succeeded'") // the condition of an index
 	}
 	q.equal("principal", f.Principal)
+	if f.Decisions {
+		q.where("origin = 'decision'")
+	}
 	q.equal("session_id", f.Session)
 	if f.Plan != "" {
 		q.where("plan_id <> ''")
