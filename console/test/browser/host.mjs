@@ -172,7 +172,7 @@ export class Host {
     this.run("plugins", "register", this.write("desk", desk));
     this.plan();
     this.tries("run", "mail/lose", "--set", "to=lost@example.com");
-    this.tries("run", "mail/check", "--set", "to=nobody@example.com", "--key", "check-1");
+    this.tries("run", "mail/check", "--set", "to=gone@example.com", "--key", "check-1");
     this.hold();
     this.run("feeds", "create", "mail/check", "--every", "24h", "--param", "to=ann@example.com");
     this.run("tokens", "create", "ci", "--scope", "run");
