@@ -57,9 +57,12 @@ func (s *session) run(ctx context.Context, r *sdk.CallToolRequest, name string, 
 	if err != nil {
 		return nil, err
 	}
+	if r.Params.RequestState != "" {
+		return s.resume(ctx, r, target, arguments), nil
+	}
 	if key == "" {
 		if res, joined, err := s.join(ctx, target, arguments); joined || err != nil {
-			return s.result(r, target, res, err), nil
+			return s.answer(ctx, r, target, arguments, res, err), nil
 		}
 	}
 	began, err := s.api.Sessions().For(ctx, target, "")
@@ -70,7 +73,7 @@ func (s *session) run(ctx context.Context, r *sdk.CallToolRequest, name string, 
 		Operation: target.Name(), Target: target, Input: arguments, Session: began.ID, Origin: plugin.OriginMCP, Key: key,
 		Begins: func(bool) func(plugin.Event) { return s.progress(ctx, r) },
 	})
-	return s.result(r, target, res, err), nil
+	return s.answer(ctx, r, target, arguments, res, err), nil
 }
 
 // named returns what the name of a tool means, to a caller who may know of it and whose token

@@ -13,6 +13,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"time"
@@ -100,16 +101,24 @@ const instructions = "Each tool is an operation of a Mortise host, which checks 
 func (s *session) server() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "mortise", Title: "Mortise", Version: host.Version}, &sdk.ServerOptions{
 		Instructions: instructions, Logger: s.Log,
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}, // no logging, and no news of lists: they have a time to live
+		// No logging, and no news of lists: they have a time to live.
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Extensions: map[string]any{TasksExtension: map[string]any{}}},
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.TTLMs, c.CacheScope = listLife, "private" },
 	})
+	if err := s.serveTasks(server); err != nil {
+		panic(err) // the SDK has taken one of the names
+	}
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			switch r := req.(type) {
 			case *sdk.ListToolsRequest:
 				return s.listTools(ctx, r)
 			case *sdk.CallToolRequest:
-				return s.callTool(ctx, r)
+				res, err := s.callTool(ctx, r)
+				if out, is := res.(*sdk.CallToolResult); is && err == nil {
+					return typed(ctx, server, next, method, r, out)
+				}
+				return res, err
 			case *sdk.SubscriptionsListenRequest: // it would stay open, and hear nothing
 				return nil, unknownMethod(method)
 			}
@@ -118,6 +127,19 @@ func (s *session) server() *sdk.Server {
 	})
 	return server
 }
+
+// typed has the SDK set the type of a result, complete or input_required, which it does for the
+// handlers of registered tools alone: the result is that of a tool which is registered for it.
+func typed(ctx context.Context, server *sdk.Server, next sdk.MethodHandler, method string, r *sdk.CallToolRequest, out *sdk.CallToolResult) (sdk.Result, error) {
+	server.AddTool(&sdk.Tool{Name: typedTool, InputSchema: anyObject}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return out, nil })
+	request, params := *r, *r.Params
+	params.Name, request.Params = typedTool, &params
+	return next(ctx, method, &request)
+}
+
+const typedTool = "result"
+
+var anyObject = json.RawMessage(`{"type":"object"}`)
 
 // gone ends with the request that a context is of, which the SDK tells of the newest revision
 // alone.

@@ -52,7 +52,7 @@ type standing struct {
 
 // result is how a call ended or stands, as a client reads it. Refusals of the host and errors
 // of plugins are results too, so that a model hears what it did wrong.
-func (s *session) result(r *sdk.CallToolRequest, t *plugin.Target, res plugin.Result, err error) *sdk.CallToolResult {
+func (s *session) result(r interface{ ProtocolVersion() string }, t *plugin.Target, res plugin.Result, err error) *sdk.CallToolResult {
 	switch {
 	case err != nil && res.Status != plugin.Unknown:
 		return s.failure(res, err)

@@ -4173,7 +4173,7 @@ export interface components {
              */
             days: number;
             /** @enum {string} */
-            kind: "bodies" | "calls" | "sessions" | "conversations" | "deliveries" | "cache";
+            kind: "bodies" | "calls" | "sessions" | "conversations" | "deliveries" | "cache" | "packages";
             /** Format: date-time */
             oldest?: string;
             /**
