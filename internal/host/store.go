@@ -96,3 +96,5 @@ const scheduleActive = store.ScheduleActive
 var retainedKinds = store.RetainedKinds
 
 const retainPackages = store.RetainPackages
+
+var errTampered = store.ErrTampered
