@@ -122,7 +122,8 @@ func (s *session) server() *sdk.Server {
 			case *sdk.ListToolsRequest:
 				return s.listTools(ctx, r)
 			case *sdk.CallToolRequest:
-				return s.callTool(ctx, r)
+				res, err := s.callTool(ctx, r)
+				return s.typed(r, res), err
 			case *sdk.ListPromptsRequest:
 				return s.listPrompts(ctx, r)
 			case *sdk.GetPromptRequest:

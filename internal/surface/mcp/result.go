@@ -97,6 +97,25 @@ func (s *session) result(r *sdk.CallToolRequest, t *plugin.Target, res plugin.Re
 	return out
 }
 
+// completed is a result that says that it is one, which the SDK sets where it calls tools itself.
+var completed = func() (res sdk.CallToolResult) {
+	if err := json.Unmarshal([]byte(`{"resultType":"complete"}`), &res); err != nil {
+		panic(err) // it is a result
+	}
+	return res
+}()
+
+// typed is the result of a tool with its type, which results have from 2026-07-28 on.
+func (s *session) typed(r *sdk.CallToolRequest, res sdk.Result) sdk.Result {
+	of, is := res.(*sdk.CallToolResult)
+	if !is || of == nil || of.NeedsInput() || !s.newest(r) {
+		return res
+	}
+	typed := completed
+	typed.Meta, typed.Content, typed.StructuredContent, typed.IsError = of.Meta, of.Content, of.StructuredContent, of.IsError
+	return &typed
+}
+
 // standing is the answer of a call that waits for a person, or that goes on: no error, so that
 // a model does not try again.
 func (s *session) standing(res plugin.Result) *sdk.CallToolResult {
