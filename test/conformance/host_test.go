@@ -97,7 +97,7 @@ func serve(t *testing.T) *served {
 	return h
 }
 
-// program is the host: the one that was built, or else the test binary.
+// command is a run of the host: of the one that was built, or else the test binary.
 func (h *served) command(args ...string) *exec.Cmd {
 	h.Helper()
 	args = append([]string{"--home", h.home}, args...)
@@ -126,7 +126,7 @@ func (h *served) must(args ...string) string {
 }
 
 // signedIn is the address of the host as the suite is given it, which sends no token: what
-// comes there is passed on as it is, with the token.
+// comes there is passed on as it is, with the token and the profile.
 func (h *served) signedIn() string {
 	h.Helper()
 	to, err := url.Parse(h.url)
@@ -135,11 +135,12 @@ func (h *served) signedIn() string {
 	}
 	proxy := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
+		r.Out.URL.RawQuery = "profile=conformance" // where the fixtures have the names that the suite calls
 		r.Out.Host = r.In.Host // it is checked there
 		r.Out.Header.Set("Authorization", "Bearer "+h.token)
 	}})
 	h.Cleanup(proxy.Close)
-	return proxy.URL
+	return proxy.URL + "/mcp"
 }
 
 // suite is a run of the official suite.

@@ -23,7 +23,7 @@ var revisions = []struct {
 func TestServerRequirements(t *testing.T) {
 	if args := strings.Fields(os.Getenv("MORTISE_CONFORMANCE_ARGS")); len(args) > 0 {
 		h := serve(t)
-		text, err := suite(t.Context(), t, append([]string{"server", "--url", h.signedIn() + path}, args...)...).CombinedOutput()
+		text, err := suite(t.Context(), t, append([]string{"server", "--url", h.signedIn()}, args...)...).CombinedOutput()
 		t.Logf("%s", text)
 		if err != nil {
 			t.Error(err)
@@ -33,7 +33,7 @@ func TestServerRequirements(t *testing.T) {
 	for _, r := range revisions {
 		t.Run(r.name, func(t *testing.T) {
 			out := t.TempDir()
-			cmd := suite(t.Context(), t, "server", "--url", serve(t).signedIn()+path, "--requirements", r.name, "--expected-failures", "expected-"+r.name+".yml", "-o", out)
+			cmd := suite(t.Context(), t, "server", "--url", serve(t).signedIn(), "--requirements", r.name, "--expected-failures", "expected-"+r.name+".yml", "-o", out)
 			text, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Errorf("%v\n%s", err, text)
@@ -47,9 +47,6 @@ func TestServerRequirements(t *testing.T) {
 		})
 	}
 }
-
-// path is where the fixtures have the names that the suite calls.
-const path = "/mcp?profile=conformance"
 
 // requirements are the scenarios for servers that the suite's own list has for a revision.
 func requirements(t *testing.T, revision string) map[string]bool {

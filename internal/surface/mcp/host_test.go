@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 		case "many":
 			n, _ := strconv.Atoi(os.Args[2])
 			manyPlugin(n)
+		case "faces":
+			facesPlugin()
 		}
 	}
 	goleak.VerifyTestMain(m)
@@ -130,6 +132,7 @@ const policies = `
 @id("gate") @approval("it is gated") permit (principal, action == Action::"execute", resource == Operation::"desk/gated");
 @id("short") permit (principal, action == Action::"execute", resource == Operation::"desk/short") when { context.input has text && context.input.text == "short" };
 @id("many") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"many");
+@id("faces") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"faces") unless { resource == Operation::"faces/closed" || resource == Operation::"faces/locked" };
 `
 
 // A bench is a host that answers over HTTP.
@@ -159,6 +162,10 @@ func begin(t *testing.T, o mcp.Options) *bench {
 	})
 	b.register("desk", b.dir)
 	known := a.Host.Authenticator()
+	o.Profiles = map[string]mcp.Profile{
+		"faces": {List: mcp.List{Mode: mcp.ListAll}, Operations: []string{"faces/*"}, Short: true},
+		"one":   {List: mcp.List{Mode: mcp.ListAll}, Operations: []string{"desk/upper", "desk/denied"}},
+	}
 	server := httptest.NewServer(rest.New(rest.Options{
 		Host: a.Host, Authenticate: known.Token, Rate: 1e6, Burst: 1e6,
 		MCP:      func(api host.API, by host.Caller) http.Handler { return mcp.Handler(api, by, o) },
