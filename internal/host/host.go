@@ -67,8 +67,7 @@ type Parts struct {
 	EndSession func(ctx context.Context, tenant, id string, forget bool) error // ends the processes of a session, and forgets that it had some
 	Offer      func(ctx context.Context, ask agent.Ask) ([]agent.Tool, error)  // what an agent's model may use
 
-	Seal   func(plain []byte, place ...string) ([]byte, error)  // encrypts what a client keeps for the host
-	Unseal func(sealed []byte, place ...string) ([]byte, error) // and opens it
+	Sealer secret.Sealer // encrypts what a client keeps for the host
 
 	Site string // the name of the site's own tenant
 

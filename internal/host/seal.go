@@ -25,7 +25,7 @@ func (a API) Seal(value []byte, life time.Duration, place ...string) (string, er
 	if err != nil {
 		return "", err
 	}
-	sealed, err := a.host.parts.Seal(raw, a.sealPlace(place)...)
+	sealed, err := a.host.parts.Sealer.Seal(raw, a.sealPlace(place)...)
 	if err != nil {
 		return "", err
 	}
@@ -43,7 +43,7 @@ func (a API) Unseal(text string, place ...string) ([]byte, error) {
 	if err != nil {
 		return nil, refused
 	}
-	raw, err := a.host.parts.Unseal(sealed, a.sealPlace(place)...)
+	raw, err := a.host.parts.Sealer.Unseal(sealed, a.sealPlace(place)...)
 	var v sealedValue
 	if err != nil || json.Unmarshal(raw, &v) != nil || time.Now().UnixMilli() > v.Until {
 		return nil, refused
