@@ -7,84 +7,83 @@ import (
 	"time"
 )
 
-// A Call is one request to run one operation. Every surface comes down to it.
+// A Call is one request to run one operation. Every surface builds one.
 type Call struct {
-	ID        string // UUIDv7; the kernel gives one where it is empty
+	ID        string // UUIDv7; the kernel generates one if it is empty
 	Tenant    string
-	Principal Principal // whose rights
-	Actor     string    // who acts, where that is someone else; rights intersect
-	By        string    // the principal who acts on behalf of Principal, with --as; "" where none does
-	Asker     string    // the original requester, as the surface authenticated them: os:1000; "" if unknown
-	Agent     string    // the agent instance on whose behalf, if any
+	Principal Principal // whose rights the call uses
+	Actor     string    // who acts, if not the principal; the rights of both intersect
+	By        string    // the principal who acts on behalf of Principal, with --as; "" for none
+	Asker     string    // the original requester, as the surface authenticated them (os:1000); "" if unknown
+	Agent     string    // the agent instance that makes the call, if any
 	Origin    Origin
-	Parent    string // the call that asked for this one
+	Parent    string // the call that made this one
 	Session   string
-	Depth     int // how many calls this one is nested in
+	Depth     int // nesting depth, 0 for a call of a surface
 
-	// EffectFree says that nothing this call runs may have effects: a tool or
-	// an agent asked for it, or something below one.
+	// EffectFree forbids effects in this call and the calls below it, because a tool
+	// or an agent made it, directly or through other calls.
 	EffectFree bool
 
 	Labels    []string
 	Operation string // name, name/op or name/op@constraint
 	Input     json.RawMessage
 
-	// Overlay is what the host alone decides about the call, a JSON object: the
-	// account chosen, the schedule, the knowledge bases. It is not part of the
-	// input, so no schema sees it; the surface that builds the call separates the
-	// two.
+	// Overlay is a JSON object of what only the host may decide about the call: the
+	// selected account, the schedule, the knowledge bases. It is not part of the
+	// input and no schema sees it; the surface that builds the call separates the two.
 	Overlay json.RawMessage
 
-	// Files are what this call may show to its plugin beside its session: what a
-	// person handed on with it where they are, or with the call that asked for
-	// this one. They are never read from an input.
+	// Files are the files that the plugin may read in addition to its session's: those
+	// that a person attached to this call, or to the call that made it. They are never
+	// derived from an input.
 	Files []File
 
-	// Definition is how the program that runs a reported tool describes it; nil where it
-	// does not, and for all other operations.
+	// Definition is the description of a reported tool by the program that runs it; nil
+	// if there is none, and for all other operations.
 	Definition json.RawMessage
 
 	Key     string // idempotency key, 1 to 255 printable ASCII characters; "" for none
-	KeyOf   string // what made the key, where that is not the caller: see [KeyOfEvent] and the others
+	KeyOf   string // the namespace of the key if the caller did not choose it: see [KeyOfEvent] and the others
 	Trace   Trace
-	Timeout time.Duration // shortens the operation's own where it is positive
-	Fresh   bool          // do not answer from the cache
+	Timeout time.Duration // shortens the operation's own timeout if it is positive
+	Fresh   bool          // bypass the cache
 
-	// Patience is how long it waits for an earlier call with its key that is still at
-	// work, where that is shorter than its own time; 0 is as long as that.
+	// Patience bounds the wait for an earlier call with the same key that is still
+	// running; 0 waits until the timeout of this call.
 	Patience time.Duration
 
-	Place    string    // what tells it from the other calls of its parent, or of its schedule, so that it is found when that runs again
-	Plan     string    // the plan that this is a step of
-	Approval string    // the approval that covers it, where that was given to the plan as a whole
-	Filled   []string  // of Labels, those of what was filled in since that approval was asked for
-	Digest   string    // the package it was meant for; another is refused
-	Attempt  int64     // which run of it this is, from 1; the kernel sets it
-	Decision *Decision // what policy said of it; the kernel sets it
-	NoWait   bool      // return as soon as the call is on record; another process runs it
-	NoWake   bool      // with NoWait: who made it resumes it at once, so no worker is woken for it; a sweep finds it otherwise
-	After    time.Time // it is not to run before; only with NoWait
-	Whole    bool      // a person reads the result: its summary is not cut to what the contract gives a model
-	Stays    bool      // once it is claimed it goes on without who made it: where its host closes, it is queued
+	Place    string    // distinguishes the call from the other calls of its parent or schedule, so that a second run of those finds it
+	Plan     string    // the plan that has this call as a step
+	Approval string    // the approval of the whole plan that covers it
+	Filled   []string  // the subset of Labels that came with values filled in after that approval was requested
+	Digest   string    // the only package that may run it
+	Attempt  int64     // the number of this attempt, from 1; set by the kernel
+	Decision *Decision // the decision of policy; set by the kernel
+	NoWait   bool      // return once the call is recorded; a worker runs it
+	NoWake   bool      // with NoWait: the caller resumes it at once, so no worker is woken; the sweeper finds it otherwise
+	After    time.Time // the earliest time to run it; only with NoWait
+	Whole    bool      // keep the whole summary, for a person; otherwise it is cut to what the contract allows a model
+	Stays    bool      // once claimed it outlives its caller: if the host closes, the call is queued
 
-	// Dry makes it a dry run: it is resolved, checked and judged like any other,
-	// claims nothing, and what it would change is noted there and not done. Nil
-	// for a call that counts.
+	// Dry makes the call a dry run: it is resolved, validated and judged as usual, but
+	// claims nothing; each change is recorded there and not carried out. Nil for a real
+	// call.
 	Dry *DryRecorder
 
-	// Observe hears what the plugin says while it works. It is called from one
-	// goroutine at a time and must return quickly; nil hears nothing. With NoWait it
-	// hears the call where this process runs it later, until the context of the call ends.
+	// Observe receives the events of the running plugin. It is called by one goroutine at
+	// a time and must return quickly; nil discards them. With NoWait it receives them if
+	// this process runs the call later, until the context of the call ends.
 	Observe func(Event)
 }
 
-// Labels that the host itself gives (PL-19). They only grow.
+// Labels that the host itself assigns (PL-19). Labels are never removed.
 const (
-	Untrusted = "untrusted" // it came from outside
-	Private   = "private"   // it is not everybody's to see
+	Untrusted = "untrusted" // the data came from outside
+	Private   = "private"   // not all users may see the data
 )
 
-// Labels returns the union of two lists of labels, in the order of the alphabet.
+// Labels returns the union of two lists of labels, sorted.
 func Labels(a, b []string) []string {
 	switch {
 	case len(b) == 0:
@@ -97,31 +96,31 @@ func Labels(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// What makes keys besides callers. Keys of each are apart from those of all others.
+// Namespaces of idempotency keys that callers did not choose. A key of one namespace never
+// matches a key of another.
 const (
-	KeyOfProposal = "proposal" // a submission, of which an agent makes a plan
+	KeyOfProposal = "proposal" // a submission from which an agent makes a plan
 	KeyOfEvent    = "event"    // an event that an adapter delivered
-	KeyOfReply    = "reply"    // a message of a channel, which is answered once
-	KeyOfPlugin   = "plugin/"  // and the name of the plugin that asked for the call
+	KeyOfReply    = "reply"    // a message of a channel, answered once
+	KeyOfPlugin   = "plugin/"  // followed by the name of the plugin that made the call
 )
 
-// MaxDepth is how deep calls may nest.
+// MaxDepth is the maximum nesting depth of calls.
 const MaxDepth = 8
 
-// A Principal is who asks.
+// A Principal is the identity that a call is made as.
 type Principal struct {
 	Type   string   `json:"type"` // user, service, agent
 	ID     string   `json:"id"`
 	Scopes []string `json:"scopes"`
 
-	// Groups are those that the sign-in behind the call gave, beside the ones that the
-	// configuration names the principal in.
+	// Groups are the groups that the sign-in provided, in addition to those of the
+	// configuration.
 	Groups []string `json:"groups,omitempty"`
 }
 
-// Member is what configuration and people call a principal: a user by the id
-// alone, others as service::id and agent::id, so that two types never have one
-// name.
+// Member returns the name of the principal in configuration and messages: the id for a
+// user, service::id or agent::id for the others, so that names of two types never collide.
 func (p Principal) Member() string {
 	if p.Type == "" || p.Type == "user" {
 		return p.ID
@@ -129,34 +128,34 @@ func (p Principal) Member() string {
 	return p.Type + "::" + p.ID
 }
 
-// An Origin is the surface a call came in by.
+// An Origin is the surface that a call came in through.
 type Origin string
 
 // The origins that exist.
 const (
-	OriginCLI     Origin = "cli"     // a person at a terminal, or their script
+	OriginCLI     Origin = "cli"     // a terminal, or a script
 	OriginAPI     Origin = "api"     // a program, over HTTP
 	OriginCall    Origin = "call"    // another plugin, through operations.call
 	OriginPlan    Origin = "plan"    // a step of a plan
-	OriginAdapter Origin = "adapter" // what an adapter made of something that happened elsewhere
-	OriginFeed    Origin = "feed"    // a time of a schedule
+	OriginAdapter Origin = "adapter" // an external event, translated by an adapter
+	OriginFeed    Origin = "feed"    // a scheduled run
 	OriginAgent   Origin = "agent"   // an agent instance using one of its tools
 
-	// OriginDecision is a program that asks before it runs a tool of its own.
+	// OriginDecision is a program that asks for a decision before it runs a tool of its own.
 	OriginDecision Origin = "decision"
 
-	OriginMCP Origin = "mcp" // a program that speaks the Model Context Protocol: a model's choice, as a rule
+	OriginMCP Origin = "mcp" // a client of the Model Context Protocol, usually on behalf of a model
 )
 
-// A Trace is what a call belongs to. The plugin gets it and logs with it.
+// A Trace correlates a call with others. The plugin receives it and logs with it.
 type Trace struct {
 	Correlation string `json:"correlation_id"`
 	Workflow    string `json:"workflow_id"`
 	Step        string `json:"step_id"`
-	Parent      string `json:"traceparent,omitzero"` // the span that it is below, as W3C Trace Context writes it; "" where nothing is traced
+	Parent      string `json:"traceparent,omitzero"` // the parent span in the form of W3C Trace Context; "" without tracing
 }
 
-// An Event is something a plugin says while a call runs.
+// An Event is a message of a plugin during a call.
 type Event struct {
 	Kind    EventKind       `json:"kind"`
 	Level   string          `json:"level,omitempty"`   // of a log record
@@ -164,7 +163,7 @@ type Event struct {
 	Data    json.RawMessage `json:"data,omitzero"`     // fields of a log record, members of progress, or the content
 }
 
-// An EventKind is what an event is.
+// An EventKind is the type of an event.
 type EventKind string
 
 // The kinds of events.
@@ -174,10 +173,10 @@ const (
 	EventLog      EventKind = "log"      // may be dropped
 )
 
-// Services answers what a plugin asks of the host during one call. It holds
-// exactly what the call was granted, and is safe for concurrent use. It may also
-// have a method Used() bool, true once something outside the host was asked.
+// Services serves the host services that were granted to one call, and no others. It is
+// safe for concurrent use. An implementation may also have a method Used() bool, which
+// reports whether a request left the host.
 type Services interface {
-	// Serve answers one request, such as "cache.get". args is valid JSON.
+	// Serve handles one request, such as "cache.get". args is valid JSON.
 	Serve(ctx context.Context, method string, args json.RawMessage) (json.RawMessage, error)
 }

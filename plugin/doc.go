@@ -1,11 +1,8 @@
-// Package plugin is the domain in nouns: what a plugin says of itself
-// ([Manifest], [Operation]), what is asked of it ([Call]), what comes back
-// ([Result], [Error]), what was decided ([Decision]) and what is kept of it
-// ([Entry]).
+// Package plugin defines the types of the domain: the description of a plugin ([Manifest],
+// [Operation]), a request ([Call]), its outcome ([Result], [Error]), the decision of policy
+// ([Decision]) and the line of the ledger that records them ([Entry]).
 //
-// It holds no behaviour beyond what its nouns owe themselves, and imports
-// nothing but the standard library: every other package may speak of these
-// things, and all mean the same by them.
+// It imports only the standard library, so that every other package can use these types.
 package plugin
 
 //go:generate go run ../internal/base/codegen -codes ../protocol/codes.json

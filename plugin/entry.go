@@ -14,7 +14,7 @@ type Entry struct {
 	Tenant    string          `json:"tenant"`
 	Kind      EntryKind       `json:"kind"`
 	Subject   string          `json:"subject"`   // what it is about: a call's id, a plugin's name@version
-	Principal string          `json:"principal"` // who caused it
+	Principal string          `json:"principal"` // the principal that caused it
 	Body      json.RawMessage `json:"body"`      // for call.* and service.*, a [CallRecord]
 	Prev      string          `json:"prev"`      // hash of the entry before, in hexadecimal
 	Hash      string          `json:"hash"`
@@ -26,18 +26,18 @@ type EntryKind string
 // The kinds of entries.
 const (
 	EntryCallStarted   EntryKind = "call.started"   // claimed: an effect may follow
-	EntryCallSucceeded EntryKind = "call.succeeded" // ran and kept its promises
+	EntryCallSucceeded EntryKind = "call.succeeded" // ran, and its output passed all checks
 	EntryCallFailed    EntryKind = "call.failed"    // ran and failed
 	EntryCallRefused   EntryKind = "call.refused"   // never reached the plugin
 	EntryCallUnknown   EntryKind = "call.unknown"   // an effect may or may not have happened
 	EntryCallReplayed  EntryKind = "call.replayed"  // answered with the first answer to its key
-	EntryCallPending   EntryKind = "call.pending"   // claimed, and waits for a person
-	EntryCallQueued    EntryKind = "call.queued"    // claimed, or given back: it may run on any node
-	EntryCallProgress  EntryKind = "call.progress"  // the operator goes on by itself
+	EntryCallPending   EntryKind = "call.pending"   // claimed, and waits for an approval
+	EntryCallQueued    EntryKind = "call.queued"    // claimed, or released by its node: any node may run it
+	EntryCallProgress  EntryKind = "call.progress"  // the operator continues outside the host
 	EntryCallCancel    EntryKind = "call.cancel"    // cancellation was requested
-	EntryCallSettled   EntryKind = "call.settled"   // an unknown outcome was found out, by the operator or by a person
+	EntryCallSettled   EntryKind = "call.settled"   // an unknown outcome was determined by the operator or a person
 
-	EntryControlRefused EntryKind = "control.refused" // a principal may not see, stop or settle a call or a plan
+	EntryControlRefused EntryKind = "control.refused" // a principal was not allowed to see, stop or settle a call or a plan
 
 	EntryEffectIntent EntryKind = "effect.intent" // about to be sent
 	EntryEffectDone   EntryKind = "effect.done"   // answered
@@ -49,7 +49,7 @@ const (
 	EntryApprovalExpired   EntryKind = "approval.expired"
 	EntryApprovalVoid      EntryKind = "approval.void"
 	EntryApprovalConsumed  EntryKind = "approval.consumed"
-	EntryApprovalRefused   EntryKind = "approval.refused" // a principal may not decide it, or no longer
+	EntryApprovalRefused   EntryKind = "approval.refused" // a decision by a principal who is not, or no longer, an approver
 
 	EntryPlanProposed  EntryKind = "plan.proposed"
 	EntryPlanStarted   EntryKind = "plan.started"
@@ -67,44 +67,44 @@ const (
 
 	EntryIdentityRefused EntryKind = "identity.refused" // a principal may not link identities
 	EntryTokenCreated    EntryKind = "token.created"
-	EntryTokenRotated    EntryKind = "token.rotated" // its principal has a secret of their own
+	EntryTokenRotated    EntryKind = "token.rotated" // replaced by a new secret
 	EntryTokenRevoked    EntryKind = "token.revoked"
-	EntryTokenRefused    EntryKind = "token.refused" // a principal may not do that with tokens, or a token not be used so
+	EntryTokenRefused    EntryKind = "token.refused" // an operation on tokens, or a use of a token, that is not allowed
 	EntryUserCreated     EntryKind = "user.created"
 	EntryUserDisabled    EntryKind = "user.disabled"
 	EntryUserEnabled     EntryKind = "user.enabled"
 	EntryUserInvited     EntryKind = "user.invited"
-	EntryUserLinked      EntryKind = "user.linked"   // an identity is theirs since
-	EntryUserUnlinked    EntryKind = "user.unlinked" // an identity signs them in no more
-	EntryUserRefused     EntryKind = "user.refused"  // a principal may not do that with users, or an unknown subject signed in
+	EntryUserLinked      EntryKind = "user.linked"   // an identity was added to a user
+	EntryUserUnlinked    EntryKind = "user.unlinked" // an identity was removed from a user
+	EntryUserRefused     EntryKind = "user.refused"  // an operation on users that is not allowed, or a sign-in of an unknown subject
 	EntryTenantCreated   EntryKind = "tenant.created"
-	EntryTenantDisabled  EntryKind = "tenant.disabled" // no one of it is served since
+	EntryTenantDisabled  EntryKind = "tenant.disabled" // requests of its principals are refused
 	EntryTenantEnabled   EntryKind = "tenant.enabled"
-	EntryTenantRefused   EntryKind = "tenant.refused" // a principal may not do that with tenants
+	EntryTenantRefused   EntryKind = "tenant.refused" // an operation on tenants that is not allowed
 	EntrySignedIn        EntryKind = "session.signed_in"
 	EntrySignedOut       EntryKind = "session.signed_out"
-	EntryDeliveryRefused EntryKind = "delivery.refused" // nothing came of an event that was for an adapter
+	EntryDeliveryRefused EntryKind = "delivery.refused" // an event for an adapter was refused
 
 	EntryFeedCreated EntryKind = "feed.created"
 	EntryFeedPaused  EntryKind = "feed.paused"
 	EntryFeedResumed EntryKind = "feed.resumed"
 	EntryFeedDeleted EntryKind = "feed.deleted"
 	EntryFeedReset   EntryKind = "feed.reset"   // its cursors were deleted
-	EntryFeedChanged EntryKind = "feed.changed" // its times or its input
-	EntryFeedRefused EntryKind = "feed.refused" // a principal may not make, see or change it, or a run of it was not begun
+	EntryFeedChanged EntryKind = "feed.changed" // its schedule or its input
+	EntryFeedRefused EntryKind = "feed.refused" // an operation on a feed that is not allowed, or a run that was not started
 
-	EntrySubscription EntryKind = "subscription.changed" // a principal lets a plugin act for them, or not any more
+	EntrySubscription EntryKind = "subscription.changed" // a principal subscribed to a plugin, or unsubscribed
 
 	EntryAgentCreated  EntryKind = "agent.created"
-	EntryAgentChanged  EntryKind = "agent.changed" // what it is, or what it remembers
+	EntryAgentChanged  EntryKind = "agent.changed" // its settings or its memory
 	EntryAgentStarted  EntryKind = "agent.started"
 	EntryAgentStopped  EntryKind = "agent.stopped"
 	EntryAgentDeleted  EntryKind = "agent.deleted"
-	EntryAgentAssigned EntryKind = "agent.assigned" // a plugin was given to agents, or taken from them
-	EntryAgentRefused  EntryKind = "agent.refused"  // a principal may not change, see or talk to one
+	EntryAgentAssigned EntryKind = "agent.assigned" // a plugin was assigned to agents, or the assignment removed
+	EntryAgentRefused  EntryKind = "agent.refused"  // a principal was not allowed to change, see or talk to an agent
 
 	EntrySessionCreated EntryKind = "session.created"
-	EntrySessionPillar  EntryKind = "session.pillar" // another one was chosen
+	EntrySessionPillar  EntryKind = "session.pillar" // the pillar was changed
 	EntrySessionClosed  EntryKind = "session.closed"
 	EntrySessionResumed EntryKind = "session.resumed"
 	EntrySessionDeleted EntryKind = "session.deleted" // with its artifacts
@@ -112,7 +112,7 @@ const (
 
 	EntryKBCreated  EntryKind = "kb.created"
 	EntryKBDeleted  EntryKind = "kb.deleted"  // with its documents
-	EntryKBIngested EntryKind = "kb.ingested" // a person put a document there; what plugins put is an effect of a call
+	EntryKBIngested EntryKind = "kb.ingested" // a person added a document; documents of plugins are effects of calls
 	EntryKBRemoved  EntryKind = "kb.removed"  // a person deleted a document
 	EntryKBRefused  EntryKind = "kb.refused"  // a principal may not see or change it
 
@@ -127,20 +127,20 @@ const (
 
 	EntryArtifactRegistered EntryKind = "artifact.registered"
 
-	// EntryServiceRefused: a running call asked for a host service, an effect
-	// or an address it may not have. Body is a [CallRecord] of that call so far.
+	// EntryServiceRefused: a running call requested a host service, an effect or an
+	// address that it was not granted. Body is the [CallRecord] of that call so far.
 	EntryServiceRefused EntryKind = "service.refused"
 
-	// EntryModelCalled: a language model was asked, or would have been but for
-	// its budget. Body is a [ModelRecord].
+	// EntryModelCalled: a query to a language model, sent or refused by its budget. Body is
+	// a [ModelRecord].
 	EntryModelCalled EntryKind = "model.called"
 
 	EntrySecretSet     EntryKind = "secret.set"
 	EntrySecretDeleted EntryKind = "secret.deleted"
-	EntrySecretRotated EntryKind = "secret.rotated" // all were encrypted again, with other keys
+	EntrySecretRotated EntryKind = "secret.rotated" // all secrets were encrypted again with new keys
 	EntrySecretRefused EntryKind = "secret.refused" // a principal may not change or see them
 
-	// EntryPluginAudit: a plugin put something on record itself.
+	// EntryPluginAudit: a record written by a plugin.
 	EntryPluginAudit EntryKind = "plugin.audit"
 
 	EntryPluginRegistered EntryKind = "plugin.registered"
@@ -148,27 +148,27 @@ const (
 	EntryPluginDisabled   EntryKind = "plugin.disabled"
 	EntryPluginDeleted    EntryKind = "plugin.deleted"
 	EntryPluginApproved   EntryKind = "plugin.approved"
-	EntryPluginMapped     EntryKind = "plugin.mapped"  // an administrator's word on what an operation does
+	EntryPluginMapped     EntryKind = "plugin.mapped"  // an administrator classified an operation
 	EntryPluginRefused    EntryKind = "plugin.refused" // a principal may not register or switch it
 
-	// EntryPluginQuarantined: its files are no longer those that were registered,
-	// or it is not what was approved.
+	// EntryPluginQuarantined: the files differ from those that were registered, or the
+	// version from the one that was approved.
 	EntryPluginQuarantined EntryKind = "plugin.quarantined"
 
-	EntryRetentionApplied EntryKind = "retention.applied" // what was removed because its period is over, by kind
+	EntryRetentionApplied EntryKind = "retention.applied" // data removed at the end of its period, by kind
 	EntryRetentionRefused EntryKind = "retention.refused" // a principal may not see or apply periods
-	EntryErasureBegun     EntryKind = "erasure.begun"     // what is kept of a person is being removed
-	EntryErasureDone      EntryKind = "erasure.done"      // with how much of what
+	EntryErasureBegun     EntryKind = "erasure.begun"     // removal of a person's data began
+	EntryErasureDone      EntryKind = "erasure.done"      // with counts by kind
 	EntryErasureRefused   EntryKind = "erasure.refused"   // a principal may not erase
 
-	EntryRecoveryEntered   EntryKind = "recovery.entered"   // the database is an older copy: nothing with effects runs
-	EntryRecoveryConfirmed EntryKind = "recovery.confirmed" // a principal confirmed what was done since
+	EntryRecoveryEntered   EntryKind = "recovery.entered"   // the database is an older copy: operations with effects are refused
+	EntryRecoveryConfirmed EntryKind = "recovery.confirmed" // a principal confirmed what happened since the copy was made
 	EntryRecoveryRefused   EntryKind = "recovery.refused"   // a principal may not end it
 
-	EntryAuthoritySigned  EntryKind = "authority.signed"  // the rows that decide authority, of a ledger of an earlier release
-	EntryAuthorityChanged EntryKind = "authority.changed" // such a row, where nothing else says so
+	EntryAuthoritySigned  EntryKind = "authority.signed"  // rows that decide authority, written by an earlier release, were signed
+	EntryAuthorityChanged EntryKind = "authority.changed" // such a row changed without an entry of another kind
 
-	EntryNodeUnclean EntryKind = "node.unclean" // a host process ended without closing its books
+	EntryNodeUnclean EntryKind = "node.unclean" // a host process ended without a clean shutdown
 )
 
 // A CallRecord is what the ledger keeps of one call: enough to prove what was

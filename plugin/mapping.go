@@ -6,18 +6,18 @@ import "slices"
 // its principal has not subscribed to the plugin (Shu: subscription_required).
 const ReasonSubscription = "subscription_required"
 
-// A Mapping is an administrator's word on what an operation does, in place of what its plugin
+// A Mapping is an administrator's classification of an operation. It replaces what the plugin
 // declares.
 type Mapping struct {
 	By       string   `json:"by"` // the principal
 	Effects  []string `json:"effects,omitempty"`
-	Tool     bool     `json:"tool,omitzero"`     // it computes, and has no effects
+	Tool     bool     `json:"tool,omitzero"`     // treat it as a tool without effects
 	Brokered bool     `json:"brokered,omitzero"` // all its effects go through host services
-	Approval bool     `json:"approval,omitzero"` // a person agrees to each call
+	Approval bool     `json:"approval,omitzero"` // every call needs an approval
 	Declared Declared `json:"declared"`
 }
 
-// A Declared is what a plugin says of an operation itself.
+// A Declared is the classification that the plugin itself declares.
 type Declared struct {
 	Kind       Kind     `json:"kind"`
 	Effects    []string `json:"effects,omitempty"`
@@ -25,9 +25,9 @@ type Declared struct {
 	PolicyTags []string `json:"policy_tags,omitempty"`
 }
 
-// Narrower reports whether the word leaves an operation less than it declares, or trusts it
-// with more than that: an effect less, a tool where it is an operator, effects that all go
-// through the host where it does not say so.
+// Narrower reports whether the mapping trusts the operation more than its own declaration does:
+// it drops a declared effect, makes a tool of an operator, or asserts that all effects go
+// through host services.
 func (m *Mapping) Narrower() bool {
 	lost := func(effect string) bool { return !slices.Contains(m.Effects, effect) }
 	return m.Tool && m.Declared.Kind != Tool || m.Brokered && !m.Declared.Brokered || slices.ContainsFunc(m.Declared.Effects, lost)

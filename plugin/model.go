@@ -1,18 +1,18 @@
 package plugin
 
-// A ModelRecord is what the ledger keeps of one query to a language model. What
-// was asked and answered is kept beside it under the hashes, and is private.
+// A ModelRecord is the ledger's record of one query to a language model. Prompt and answer
+// are stored separately under their hashes, and are private.
 type ModelRecord struct {
 	CallID     string         `json:"call_id"`
 	Operation  string         `json:"operation"` // plugin/operation
 	Plugin     string         `json:"plugin"`
 	Version    string         `json:"version"`
 	Session    string         `json:"session"`
-	Tier       string         `json:"tier"`     // that was asked for
-	Model      string         `json:"model"`    // that answered, as the host calls it; the last that was tried where none did
-	Provider   string         `json:"provider"` // likewise
-	Answered   string         `json:"answered"` // what the provider says it was
-	Stop       string         `json:"stop"`     // why it ended, in the provider's words
+	Tier       string         `json:"tier"`     // the requested tier
+	Model      string         `json:"model"`    // the model that answered, by its name in the configuration; if none did, the last one tried
+	Provider   string         `json:"provider"` // its provider
+	Answered   string         `json:"answered"` // the name of the model as the provider reported it
+	Stop       string         `json:"stop"`     // the stop reason of the provider
 	Parameters map[string]any `json:"parameters"`
 	TokensIn   int            `json:"tokens_in"`
 	TokensOut  int            `json:"tokens_out"`
@@ -25,7 +25,7 @@ type ModelRecord struct {
 	Message    string         `json:"message"` // of the failure
 	PromptHash string         `json:"prompt_hash"`
 	AnswerHash string         `json:"answer_hash"` // "" where there is none
-	Kept       bool           `json:"kept"`        // whether the bodies of both are
+	Kept       bool           `json:"kept"`        // whether prompt and answer are stored
 	Labels     []string       `json:"labels"`
 	Took       float64        `json:"latency_ms"`
 }
@@ -34,7 +34,7 @@ type ModelRecord struct {
 type ModelAttempt struct {
 	Model   string  `json:"model"`
 	Outcome string  `json:"outcome"`
-	Status  int     `json:"status"` // of the HTTP answer, 0 where there was none
+	Status  int     `json:"status"` // HTTP status, 0 if there was no response
 	Cost    int64   `json:"cost_micro_cents"`
 	Took    float64 `json:"latency_ms"`
 }

@@ -1,11 +1,10 @@
 package plugin
 
-// passing are the codes of failures that pass by themselves: what failed so may
-// work a little later, with nothing changed. It is the one list of them.
+// passing lists the codes of transient failures, which a later retry may not see.
 var passing = map[Code]bool{
 	CodeOverloaded: true, CodeUnavailable: true, CodeTimeout: true, CodeRateLimited: true, CodeLaunchFailed: true, CodeInternal: true,
 }
 
-// Passes reports whether a failure of this code passes by itself. It says nothing
-// of what the call may have done before: that only its journal tells.
+// Passes reports whether a failure of this code is transient. It does not tell whether the
+// call had effects before it failed: see the journal of the call.
 func (c Code) Passes() bool { return passing[c] }

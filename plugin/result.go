@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A Status is how a call stands.
+// A Status is the state of a call as callers see it.
 type Status string
 
-// The statuses. Outside, a queued or running call reads as in progress.
+// The statuses. A queued or running call is in progress.
 const (
 	Succeeded       Status = "succeeded"
 	Failed          Status = "failed"
@@ -17,14 +17,14 @@ const (
 	Unknown         Status = "unknown"
 )
 
-// Ended reports whether nothing more will happen by itself.
+// Ended reports whether the call is in a state that it does not leave by itself.
 func (s Status) Ended() bool { return s == Succeeded || s == Failed || s == Unknown }
 
 // SchemaVersion is the version of the stored form of a [Result], kept with
 // each so that older ones remain readable (kernel contracts, 5.7).
 const SchemaVersion = "1"
 
-// A Result is a call's answer.
+// A Result is the outcome of a call.
 type Result struct {
 	Status         Status          `json:"status"`
 	CallID         string          `json:"call_id"`
@@ -36,26 +36,26 @@ type Result struct {
 	Nondeterminism *Nondeterminism `json:"nondeterminism,omitempty"`
 	Summary        string          `json:"summary,omitempty"`
 	Diagnostics    json.RawMessage `json:"diagnostics,omitzero"`
-	Message        string          `json:"message,omitempty"`         // what the plugin says of its answer
-	Details        json.RawMessage `json:"details,omitzero"`          // likewise, as members
-	Outputs        json.RawMessage `json:"output_artifacts,omitzero"` // what it says it made, in its own words; Artifacts is what the host took in
+	Message        string          `json:"message,omitempty"`         // the plugin's message for people
+	Details        json.RawMessage `json:"details,omitzero"`          // structured details beside the message
+	Outputs        json.RawMessage `json:"output_artifacts,omitzero"` // the artifacts as the plugin reported them; Artifacts are those that the host stored
 	Skips          json.RawMessage `json:"skips,omitzero"`
 	Citations      json.RawMessage `json:"citations,omitzero"`
 	NextCursor     json.RawMessage `json:"next_cursor,omitzero"`
-	Returned       Returned        `json:"returned,omitempty"` // what a plugin of Shu returned, where it was no object with the members of a result
-	Members        json.RawMessage `json:"members,omitzero"`   // of the dict that a plugin of Shu returned, as they are; its data, if any, is null here
+	Returned       Returned        `json:"returned,omitempty"` // the form of a Shu result that lacks the members of a result
+	Members        json.RawMessage `json:"members,omitzero"`   // the members of that dict, unchanged; its data, if any, is null here
 	SchemaVersion  string          `json:"schema_version"`
 	Correlation    string          `json:"correlation_id"`
-	Cached         bool            `json:"cached,omitzero"`    // an earlier answer of the same tool to the same input
-	Replayed       bool            `json:"replayed,omitzero"`  // the first answer to this idempotency key
-	Labels         []string        `json:"labels,omitempty"`   // what the data is tainted with
-	Approval       *Pending        `json:"approval,omitempty"` // what a call that is pending_approval waits for
-	DryRun         *DryRun         `json:"dry_run,omitempty"`  // what a dry run found out; nothing of it has happened
+	Cached         bool            `json:"cached,omitzero"`    // served from the cache of an earlier call with the same input
+	Replayed       bool            `json:"replayed,omitzero"`  // the stored result of the first call with this idempotency key
+	Labels         []string        `json:"labels,omitempty"`   // labels of the data
+	Approval       *Pending        `json:"approval,omitempty"` // set if the status is pending_approval
+	DryRun         *DryRun         `json:"dry_run,omitempty"`  // the changes that a dry run recorded
 }
 
-// Returned says what the execute of a Shu plugin returned in place of an object
-// with the members of a result. Its contract passes those on as they are: the
-// output schema is not looked at.
+// Returned is the form of what execute of a Shu plugin returned, if that lacks the members
+// of a result. The contract passes such values on unchanged, without a check of the output
+// schema.
 type Returned string
 
 // The values of [Returned].
@@ -65,33 +65,32 @@ const (
 	ReturnedNone Returned = "none" // None
 )
 
-// Pending is what a person is asked before a call goes on.
+// Pending is the approval that a call waits for.
 type Pending struct {
 	ID        string          `json:"id"`
-	Why       string          `json:"why"` // what policy said
+	Why       string          `json:"why"` // the reason that policy gave
 	Preview   json.RawMessage `json:"preview,omitzero"`
 	ExpiresAt time.Time       `json:"expires_at"`
 }
 
-// Metrics are figures of one call: latency_ms (always there), tokens_in,
-// tokens_out, cost_total, provider, and whatever numbers and strings the
-// plugin adds.
+// Metrics are measurements of one call: latency_ms (always present), tokens_in,
+// tokens_out, cost_total, provider, and any numbers and strings that the plugin adds.
 type Metrics map[string]any
 
-// Nondeterminism is a plugin's statement that the same input need not give the
-// same output (kernel contracts, 5.3.4 C).
+// Nondeterminism declares that the same input may give different outputs
+// (kernel contracts, 5.3.4 C).
 type Nondeterminism struct {
 	Is        bool     `json:"is_nondeterministic"`
 	Reasons   []string `json:"reasons,omitempty"`
 	Stability string   `json:"stability,omitempty"` // high, medium, low
 
-	// Undisclosed says that the host found this out, and the plugin said nothing
-	// of it or denied it.
+	// Undisclosed is true if the host detected the nondeterminism and the plugin did
+	// not declare it.
 	Undisclosed bool `json:"undisclosed,omitempty"`
 }
 
-// An Artifact is a file or object that a call produced. One that the host took
-// into a session has an id.
+// An Artifact is a file or object that a call produced. It has an id if the host stored
+// it in a session.
 type Artifact struct {
 	ID   string `json:"id,omitempty"` // art_<8 hex digits>, unique within its session
 	Type string `json:"type"`

@@ -241,7 +241,16 @@ if have node && have npm; then
 else
 	without "console, console in a browser" "node and npm are not installed"
 fi
-part "the shipped plugins pass their checks" sh -c 'MORTISE_HOME=$(mktemp -d) && export MORTISE_HOME && bin/mortise check plugins; status=$?; rm -rf "$MORTISE_HOME"; exit $status'
+shipped() { # all but the outreach set, which go test checks beside the receiver that its examples ask (TestOutreachKeepsItsContract)
+	MORTISE_HOME=$(mktemp -d) && export MORTISE_HOME || return 1
+	status=0
+	for set in $(ls -d plugins/*/ | grep -v '^plugins/outreach/'); do
+		bin/mortise check "$set" || status=$?
+	done
+	rm -rf "$MORTISE_HOME"
+	return $status
+}
+part "the shipped plugins pass their checks" shipped
 
 echo
 [ -z "$notrun" ] || echo "what did not run:$notrun"

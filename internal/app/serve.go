@@ -11,6 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/worker"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/archive"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
@@ -22,12 +23,18 @@ func (a *App) Work(ctx context.Context) error {
 	noting, stop := context.WithCancel(ctx)
 	var noted sync.WaitGroup
 	noted.Go(func() { setup.KeepServingNote(noting, a.Home, a.Ledger.Writing, a.log) })
+	noted.Go(func() { archive.KeepBackups(noting, a.backups, a.log) })
 	defer noted.Wait()
 	defer stop()
 	return worker.Run(ctx, worker.Options{
 		Queue: a.Jobs, Sweepers: a.Sweepers, Recover: a.Ledger.Recover,
 		Workers: a.Config.Workers, Drain: time.Duration(a.Config.Drain), Log: a.log,
 	})
+}
+
+// backups returns the scheduled backups as they are configured now.
+func (a *App) backups() archive.Series {
+	return archive.Series{Home: a.Home, Config: a.ConfigPath, Database: a.Config.Database, Settings: a.live.now.Load().Backups}
 }
 
 // Healthy returns nil while the host can do what it is for.

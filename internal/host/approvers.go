@@ -27,6 +27,16 @@ type Approvers struct {
 // is for: the one operation of a call, or all operations of a plan that wait.
 // It returns nil if so.
 func (a *Approvers) MayApprove(ctx context.Context, row *ApprovalRow, by plugin.Principal) error {
+	return a.each(ctx, row, by, func(t *plugin.Target, q *policy.Question) error {
+		if d := a.Policy.Ask(q); d.Verdict != plugin.Allow {
+			return plugin.Errorf(plugin.CodePolicyDenied, "%s may not approve %s: %s", by.ID, t.Name(), d.Reasons[0])
+		}
+		return nil
+	})
+}
+
+// each asks a question of policy about each operation that an approval lets run.
+func (a *Approvers) each(ctx context.Context, row *ApprovalRow, by plugin.Principal, ask func(t *plugin.Target, q *policy.Question) error) error {
 	asked, err := a.askedFor(ctx, row)
 	if err != nil {
 		return err
@@ -43,8 +53,8 @@ func (a *Approvers) MayApprove(ctx context.Context, row *ApprovalRow, by plugin.
 			return err
 		}
 		call.Principal, call.Origin = by, plugin.OriginCLI
-		if d := a.Policy.Ask(&policy.Question{Action: policy.Approve, Target: t, Call: &call}); d.Verdict != plugin.Allow {
-			return plugin.Errorf(plugin.CodePolicyDenied, "%s may not approve %s: %s", by.ID, t.Name(), d.Reasons[0])
+		if err := ask(t, &policy.Question{Action: policy.Approve, Target: t, Call: &call}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -67,7 +67,7 @@ type Parts struct {
 	EndSession func(ctx context.Context, tenant, id string, forget bool) error // ends the processes of a session, and forgets that it had some
 	Offer      func(ctx context.Context, ask agent.Ask) ([]agent.Tool, error)  // what an agent's model may use
 
-	Sealer secret.Sealer // encrypts what a client keeps for the host
+	Seal Seal // encrypts what clients keep for the host between two requests
 
 	Site string // the name of the site's own tenant
 

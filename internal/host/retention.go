@@ -77,13 +77,20 @@ func (h *Host) periods() map[string]time.Duration {
 	if h.parts.Periods == nil {
 		return nil
 	}
-	return h.parts.Periods()
+	periods := h.parts.Periods()
+	if h.parts.Guard.Divided {
+		delete(periods, string(retainPackages)) // packages are the site's
+	}
+	return periods
 }
 
 func (h *Host) retention(ctx context.Context, at time.Time) ([]RetentionState, error) {
 	periods, g := h.periods(), h.parts.Guard
 	var all []RetentionState
 	for _, kind := range retainedKinds {
+		if kind == retainPackages && g.Divided {
+			continue
+		}
 		s := RetentionState{Kind: string(kind), Period: periods[string(kind)]}
 		s.Days = s.Period.Hours() / 24
 		if s.Period > 0 {
@@ -102,6 +109,9 @@ func (h *Host) retention(ctx context.Context, at time.Time) ([]RetentionState, e
 // after a crash, and the entry that says how many there were comes with it.
 func (h *Host) remove(ctx context.Context, by plugin.Principal, kind retained, period time.Duration, at time.Time) (sum int64, err error) {
 	g := h.parts.Guard
+	if kind == retainPackages {
+		ctx = everywhere(ctx) // plugins of any tenant may need them
+	}
 	of := removal{Tenant: g.Tenant, Before: at.Add(-period), At: at, Limit: removeBatch}
 	for ctx.Err() == nil {
 		var got removed

@@ -18,6 +18,12 @@ type sealedValue struct {
 	Until int64  `json:"until"` // in milliseconds
 }
 
+// A Seal encrypts values for a place, and reads them there alone.
+type Seal interface {
+	Seal(plain []byte, place ...string) ([]byte, error)
+	Unseal(sealed []byte, place ...string) ([]byte, error)
+}
+
 // Seal encrypts a value that a client is to keep and to bring back: for a time, for the same
 // principal, and for the place that is named. Every node of the host can open it.
 func (a API) Seal(value []byte, life time.Duration, place ...string) (string, error) {
@@ -25,7 +31,7 @@ func (a API) Seal(value []byte, life time.Duration, place ...string) (string, er
 	if err != nil {
 		return "", err
 	}
-	sealed, err := a.host.parts.Sealer.Seal(raw, a.sealPlace(place)...)
+	sealed, err := a.host.parts.Seal.Seal(raw, a.sealPlace(place)...)
 	if err != nil {
 		return "", err
 	}
@@ -43,7 +49,7 @@ func (a API) Unseal(text string, place ...string) ([]byte, error) {
 	if err != nil {
 		return nil, refused
 	}
-	raw, err := a.host.parts.Sealer.Unseal(sealed, a.sealPlace(place)...)
+	raw, err := a.host.parts.Seal.Unseal(sealed, a.sealPlace(place)...)
 	var v sealedValue
 	if err != nil || json.Unmarshal(raw, &v) != nil || time.Now().UnixMilli() > v.Until {
 		return nil, refused

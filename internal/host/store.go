@@ -94,3 +94,5 @@ const scheduleActive = store.ScheduleActive
 
 // retainedKinds are the kinds of data that have a period, in the order in which they are removed.
 var retainedKinds = store.RetainedKinds
+
+const retainPackages = store.RetainPackages

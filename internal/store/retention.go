@@ -16,10 +16,11 @@ const (
 	RetainConversations Retained = "conversations" // conversations that are closed, with their messages
 	RetainDeliveries    Retained = "deliveries"    // marks of what channels delivered, and events that no webhook took
 	RetainCache         Retained = "cache"         // what plugins cached, and values whose time is over
+	RetainPackages      Retained = "packages"      // files of removed plugins that the database holds for its nodes; of the site, in a context of [Everywhere]
 )
 
 // RetainedKinds are all of them, in the order in which they are applied.
-var RetainedKinds = []Retained{RetainBodies, RetainCalls, RetainSessions, RetainConversations, RetainDeliveries, RetainCache}
+var RetainedKinds = []Retained{RetainBodies, RetainCalls, RetainSessions, RetainConversations, RetainDeliveries, RetainCache, RetainPackages}
 
 // What removes, as rows say it.
 const (

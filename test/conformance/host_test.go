@@ -136,7 +136,7 @@ func (h *served) signedIn() string {
 	proxy := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
 		r.Out.URL.RawQuery = "profile=conformance" // where the fixtures have the names that the suite calls
-		r.Out.Host = r.In.Host // it is checked there
+		r.Out.Host = r.In.Host                     // it is checked there
 		r.Out.Header.Set("Authorization", "Bearer "+h.token)
 	}})
 	h.Cleanup(proxy.Close)

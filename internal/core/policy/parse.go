@@ -24,6 +24,7 @@ type statement struct {
 
 	approval bool   // by @approval: it permits once a person agrees
 	trusting bool   // by @untrusted("allow"): it permits effects with untrusted arguments too
+	self     bool   // by @self("allow"): the requester may confirm their own call where they made it
 	why      string // of @approval, what to look at; of @reason, what the caller is told
 	reads    reads  // what it looks at in the context
 }
@@ -167,12 +168,19 @@ func (s *statement) annotate(in source) (problems Problems) {
 			case value != "allow":
 				refuse(key, "@untrusted has the one value \"allow\": the operation may have its effects although its arguments came from outside")
 			}
+		case "self":
+			switch s.self = true; {
+			case !s.permits() || !names(s.ast.Action, actions[Approve]):
+				refuse(key, "@self belongs on a permit that names Action::\"approve\"")
+			case value != "allow":
+				refuse(key, "@self has the one value \"allow\": the requester may confirm their own call in the program that made it")
+			}
 		case "reason":
 			if s.why = value; s.permits() {
 				refuse(key, "@reason belongs on a forbid, whose caller is told")
 			}
 		default:
-			refuse(key, fmt.Sprintf("there is no annotation @%s; there are @id, @approval, @untrusted and @reason", key))
+			refuse(key, fmt.Sprintf("there is no annotation @%s; there are @id, @approval, @untrusted, @self and @reason", key))
 		}
 	}
 	return problems

@@ -177,6 +177,32 @@ func (e *Engine) May(action Action, t *plugin.Target, call *plugin.Call) plugin.
 	return e.Ask(&Question{Action: action, Target: t, Call: call})
 }
 
+// ConfirmsSelf reports whether the principal of a call may confirm it in the program that made it:
+// policy lets them approve it, and a permit that does so has @self("allow"). What acts for a
+// principal needs both as well.
+func (e *Engine) ConfirmsSelf(q *Question) bool {
+	p := e.now.Load()
+	if !p.confirmsSelf(e, q) {
+		return false
+	}
+	acting := e.acting(q)
+	return acting == nil || p.confirmsSelf(e, acting)
+}
+
+func (p *policies) confirmsSelf(e *Engine, q *Question) bool {
+	r, refused := p.request(e, q)
+	if refused != "" || r.action != Approve {
+		return false
+	}
+	found := p.candidates(r)
+	context, err := r.context(found.reads())
+	if err != nil {
+		return false
+	}
+	o := p.judge(r, found, context)
+	return o.verdict() == plugin.Allow && slices.ContainsFunc(o.permits, func(s *statement) bool { return s.self })
+}
+
 // ask judges the principal of a question, without any principal that acts for it.
 func (p *policies) ask(e *Engine, q *Question) plugin.Decision {
 	r, refused := p.request(e, q)

@@ -61,6 +61,7 @@ type Config struct {
 	Secrets      Secrets       `yaml:"secrets" json:"secrets"`           // where the master key of secrets is
 	Telemetry    Telemetry     `yaml:"telemetry" json:"telemetry"`       // what those hear who watch it
 	Retention    Retention     `yaml:"retention" json:"retention"`       // after which time data is removed
+	Backups      Backups       `yaml:"backups" json:"backups"`           // when a host that serves backs itself up
 	Log          Log           `yaml:"log" json:"log"`                   // the host's own log, on standard error
 }
 
@@ -197,6 +198,7 @@ func Default() Config {
 		Workers: 8, Drain: Duration(30 * time.Second), Server: Server{Rate: 50, Burst: 200},
 		Models:    defaultModels(),
 		Telemetry: Telemetry{Sample: 1},
+		Backups:   Backups{Name: "mortise", Keep: 7, Recipients: []string{}},
 		Log:       Log{Level: "warning", Format: "text"},
 	}
 	return c
@@ -346,6 +348,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.Intents.check()...)
 	errs = append(errs, c.Quotas.check()...)
 	errs = append(errs, c.Retention.check()...)
+	errs = append(errs, c.Backups.check()...)
 	errs = append(errs, c.Agents.check()...)
 	errs = append(errs, c.Models.check()...)
 	errs = append(errs, c.Auth.check()...)

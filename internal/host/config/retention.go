@@ -19,6 +19,7 @@ type Retention struct {
 	Conversations Period `yaml:"conversations" json:"conversations"` // closed conversations with agents, and their messages
 	Deliveries    Period `yaml:"deliveries" json:"deliveries"`       // marks of what channels delivered, and events that no webhook took
 	Cache         Period `yaml:"cache" json:"cache"`                 // what plugins cached
+	Packages      Period `yaml:"packages" json:"packages"`           // files of removed plugins that a PostgreSQL database holds for its nodes
 }
 
 // A Period is a time in days, weeks or years, or a duration.
@@ -68,6 +69,7 @@ func (p Period) MarshalJSON() ([]byte, error) { return json.Marshal(p.String()) 
 const (
 	shortestPeriod   = time.Minute
 	shortestDelivery = 2 * day
+	shortestPackage  = time.Hour // while a package is being registered, no row needs it yet
 )
 
 func (r Retention) check() []error {
@@ -78,7 +80,7 @@ func (r Retention) check() []error {
 		least time.Duration
 	}{
 		{"bodies", r.Bodies, shortestPeriod}, {"calls", r.Calls, shortestPeriod}, {"sessions", r.Sessions, shortestPeriod},
-		{"conversations", r.Conversations, shortestPeriod}, {"deliveries", r.Deliveries, shortestDelivery}, {"cache", r.Cache, shortestPeriod},
+		{"conversations", r.Conversations, shortestPeriod}, {"deliveries", r.Deliveries, shortestDelivery}, {"cache", r.Cache, shortestPeriod}, {"packages", r.Packages, shortestPackage},
 	} {
 		if one.value != 0 && time.Duration(one.value) < one.least {
 			errs = append(errs, fmt.Errorf("retention.%s is %s; it is at least %s, or 0 to keep all", one.key, one.value, Period(one.least)))

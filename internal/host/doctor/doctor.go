@@ -109,6 +109,7 @@ func Examine(ctx context.Context, s Subject) ([]Finding, error) {
 	e.ledger(report, unread)
 	e.add("database takes writes", true, h.Writable(ctx), "one reached the disk")
 	e.serving(ctx)
+	e.backups()
 	for _, p := range h.Programs() {
 		e.add(p.Name, false, p.Err, p.Detail)
 	}

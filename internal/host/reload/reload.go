@@ -34,7 +34,7 @@ func Merge(was, read config.Config) config.Config {
 	}
 	now.Limits.InputBytes, now.Limits.OutputBytes = read.Limits.InputBytes, read.Limits.OutputBytes
 	now.Quotas = read.Quotas
-	now.Retention = read.Retention
+	now.Retention, now.Backups = read.Retention, read.Backups
 	now.Log.Level = read.Log.Level
 	now.MCP = read.MCP
 	s := &now.Server

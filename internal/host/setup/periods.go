@@ -13,6 +13,6 @@ func Periods(c config.Config) map[string]time.Duration {
 	r := c.Retention
 	return map[string]time.Duration{
 		"bodies": cmp.Or(time.Duration(r.Bodies), time.Duration(c.Ledger.Keep)), "calls": time.Duration(r.Calls), "sessions": time.Duration(r.Sessions),
-		"conversations": time.Duration(r.Conversations), "deliveries": time.Duration(r.Deliveries), "cache": time.Duration(r.Cache),
+		"conversations": time.Duration(r.Conversations), "deliveries": time.Duration(r.Deliveries), "cache": time.Duration(r.Cache), "packages": time.Duration(r.Packages),
 	}
 }

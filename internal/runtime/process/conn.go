@@ -46,12 +46,12 @@ type conn struct {
 	stopping    atomic.Bool  // the host wants it to end
 	asked       atomic.Int64 // bytes of its large requests that are being answered
 
-	mu      sync.Mutex // guards the rest
-	lastID  int64
-	pending map[int64]*exchange
-	tokens  map[string]*exchange
-	failing *exchange // answered with a failure just now: stderr may still speak of it
-	dead    error     // why it is gone; nil while it runs
+	mu       sync.Mutex // guards the rest
+	lastID   int64
+	pending  map[int64]*exchange
+	tokens   map[string]*exchange
+	settling *exchange // answered just now, and followed or failed: stderr may still speak of it
+	dead     error     // why it is gone; nil while it runs
 }
 
 // A lineSource yields the lines of a plugin.
@@ -315,8 +315,8 @@ func (c *conn) complete(f *protocol.Frame) error {
 		delete(c.pending, id)
 		delete(c.tokens, x.token)
 		late = x.late
-		if a.failure != nil {
-			c.failing = x
+		if a.failure != nil || x.events != nil {
+			c.settling = x
 		}
 	}
 	c.mu.Unlock()

@@ -132,7 +132,7 @@ func (c *conn) log(params jsontext.Value) error {
 // the line is attributed to it; with several, to none.
 func (c *conn) stderr(line string) {
 	c.mu.Lock()
-	only := c.failing
+	only := c.settling
 	if len(c.tokens) == 1 {
 		for _, only = range c.tokens {
 		}

@@ -59,7 +59,7 @@ func (c *conn) ask(ctx context.Context, spell spelling, target *plugin.Target, c
 			x.pass(event)
 		case a := <-x.answer:
 			x.drain(a.failure != nil, c.unread)
-			if a.failure != nil {
+			if a.failure != nil || x.events != nil {
 				c.ended(x)
 			}
 			if !a.held { // else another answer may still come
@@ -82,19 +82,22 @@ func (c *conn) ask(ctx context.Context, spell spelling, target *plugin.Target, c
 func (c *conn) ended(x *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.failing == x {
-		c.failing = nil
+	if c.settling == x {
+		c.settling = nil
 	}
 }
 
-// drain passes on the events that came before the answer. The two pipes keep
-// no common order: of a call that failed, a moment is given to what the plugin
-// wrote to stderr about it, and more of them while some of that is unread.
+// drain passes on the events that came before the answer. The two pipes keep no common
+// order, so it also waits for the lines of stderr that the plugin wrote before: while some
+// of them are unread, within a bound, and for a failed call a moment in any case.
 func (x *exchange) drain(failed bool, unread func() bool) {
 	var moment <-chan time.Time
-	moments := maxMoments
-	if failed && x.events != nil {
-		moment = time.After(stderrGrace)
+	grace, moments := readGrace, maxReads
+	if failed {
+		grace, moments = stderrGrace, maxMoments
+	}
+	if x.events != nil && (failed || unread()) {
+		moment = time.After(grace)
 	}
 	for {
 		select {
@@ -112,16 +115,18 @@ func (x *exchange) drain(failed bool, unread func() bool) {
 		case <-moment:
 			moment = nil
 			if moments--; moments > 0 && unread() {
-				moment = time.After(stderrGrace)
+				moment = time.After(grace)
 			}
 		}
 	}
 }
 
-// stderrGrace is that moment, and maxMoments how many there are at most.
+// How long a moment is, and how many there are at most: of a failed call, and of another.
 const (
 	stderrGrace = 20 * time.Millisecond
 	maxMoments  = 25
+	readGrace   = time.Millisecond
+	maxReads    = 100
 )
 
 // answers are channels for the answers of calls, all empty.

@@ -23,6 +23,7 @@ const (
 // warnings of what is imported, would else be late with the handshake.
 type tail struct {
 	shaken atomic.Bool
+	idle   atomic.Bool // every line read was passed on, and the reader waits for more
 
 	mu    sync.Mutex
 	lines []string
@@ -32,7 +33,7 @@ type tail struct {
 // readFrom reads lines to the end of r, keeps the last of them and tells each
 // to log. A long line is cut; the rest of it is passed over.
 func (t *tail) readFrom(r io.Reader, log func(line string)) {
-	paced := &pacedReader{r: r, free: func() bool { return !t.shaken.Load() }}
+	paced := &pacedReader{r: idleReader{r, &t.idle}, free: func() bool { return !t.shaken.Load() }}
 	early := 0
 	buf := bufio.NewReaderSize(paced, lineBytes)
 	for {
@@ -56,6 +57,19 @@ func (t *tail) readFrom(r io.Reader, log func(line string)) {
 			return
 		}
 	}
+}
+
+// An idleReader says whether its reader is being waited for.
+type idleReader struct {
+	io.Reader
+	idle *atomic.Bool
+}
+
+func (r idleReader) Read(b []byte) (int, error) {
+	r.idle.Store(true)
+	n, err := r.Reader.Read(b)
+	r.idle.Store(err != nil) // at its end nothing more is passed on
+	return n, err
 }
 
 func (t *tail) add(line string) {

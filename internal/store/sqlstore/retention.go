@@ -75,6 +75,9 @@ var sizes = map[store.Retained][2]string{
 
 // Removable implements [store.RetentionReader].
 func (r *reader) Removable(ctx context.Context, kind store.Retained, tenant string, before time.Time) (store.Removable, error) {
+	if kind == store.RetainPackages {
+		return r.removablePackages(ctx, before)
+	}
 	table, where, args, err := due(kind, before)
 	if err != nil {
 		return store.Removable{}, err
@@ -122,6 +125,9 @@ func scanAged(rows *record, a *aged) error {
 
 // Remove implements [store.RetentionWriter].
 func (t *tx) Remove(kind store.Retained, of store.Removal) (out store.Removed, err error) {
+	if kind == store.RetainPackages {
+		return t.removePackages(of)
+	}
 	due, err := t.oldest(kind, of)
 	if err != nil {
 		return out, err
@@ -358,4 +364,109 @@ func (t *tx) removeDeadLetters(of store.Removal) (out store.Removed, err error) 
 		out.Count, out.Bytes = out.Count+1, out.Bytes+row.at
 	}
 	return out, nil
+}
+
+// Packages that several nodes share are bodies of no tenant: their parts, and a list of the
+// hashes of the parts, which a plugin's row names as its path. A body that no row needs is
+// marked with the time at which that was first seen, as its expires_at, and removed once the
+// mark is older than the period. A package that is registered again, or is being registered,
+// clears the mark ([tx.PutBody] keeps for good), and the deletion compares it.
+
+// A sharedBody is a body of no tenant.
+type sharedBody struct {
+	hash   string
+	marked int64 // expires_at; 0 if it is not marked
+	size   int64
+}
+
+// removePackages marks what no plugin needs any more, and removes what was marked before.
+func (t *tx) removePackages(of store.Removal) (out store.Removed, err error) {
+	used, err := t.sharedInUse()
+	if err != nil {
+		return out, err
+	}
+	q := selectFrom("hash, expires_at, COALESCE(length(data), 0)", "bodies")
+	q.where("tenant = ?", "")
+	q.orderBy("hash")
+	bodies, err := all(rows(context.Background(), &t.reader, q, func(rows *record, b *sharedBody) error { return rows.Scan(&b.hash, &b.marked, &b.size) }))
+	if err != nil {
+		return out, err
+	}
+	marks := 0
+	mark := func(b sharedBody, to int64) error {
+		if marks++; marks > of.Limit {
+			return nil // the next run goes on, so that one transaction stays short
+		}
+		_, err := t.Exec(`UPDATE bodies SET expires_at = ? WHERE tenant = ? AND hash = ? AND expires_at = ?`, to, "", b.hash, b.marked)
+		return err
+	}
+	for _, b := range bodies {
+		switch {
+		case used[b.hash] && b.marked != 0:
+			err = mark(b, 0)
+		case !used[b.hash] && b.marked == 0:
+			err = mark(b, micros(of.At))
+		case !used[b.hash] && b.marked < micros(of.Before) && out.Count < int64(of.Limit):
+			var gone bool
+			gone, err = t.Exec(`DELETE FROM bodies WHERE tenant = ? AND hash = ? AND expires_at = ?`, "", b.hash, b.marked)
+			if gone {
+				out.Count, out.Bytes = out.Count+1, out.Bytes+b.size
+			}
+		}
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// sharedInUse returns the hashes of the bodies that the packages of plugins of all tenants need.
+// A list that cannot be read is an error: without it, nothing says which parts are needed.
+func (t *tx) sharedInUse() (map[string]bool, error) {
+	used := map[string]bool{}
+	for _, table := range [...]string{"plugins", "tenant_plugins"} {
+		q := selectFrom("path", table)
+		q.where("dev = 0")
+		q.where("path <> ''")
+		paths, err := all(rows(context.Background(), &t.reader, q, func(rows *record, path *string) error { return rows.Scan(path) }))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			if used[path] {
+				continue
+			}
+			used[path] = true
+			list, err := store.NeededBody(context.Background(), &t.reader, "", path)
+			if err != nil {
+				return nil, err
+			}
+			var parts []string
+			if err := json.Unmarshal(list, &parts); err != nil {
+				return nil, fmt.Errorf("the list of parts %s of a package: %w", path, err)
+			}
+			for _, part := range parts {
+				used[part] = true
+			}
+		}
+	}
+	return used, nil
+}
+
+// removablePackages returns what was marked before a time.
+func (r *reader) removablePackages(ctx context.Context, before time.Time) (store.Removable, error) {
+	q := selectFrom("count(*), CAST(COALESCE(SUM(length(data)), 0) AS BIGINT), COALESCE(MIN(expires_at), 0)", "bodies")
+	q.where("tenant = ?", "")
+	q.where("expires_at <> 0")
+	q.where("expires_at < ?", micros(before))
+	found, err := one(rows(store.Everywhere(ctx), r, q, func(rows *record, out *store.Removable) error {
+		var oldest int64
+		err := rows.Scan(&out.Count, &out.Bytes, &oldest)
+		out.Oldest = fromMicros(oldest)
+		return err
+	}))
+	if err != nil || found == nil {
+		return store.Removable{}, err
+	}
+	return *found, nil
 }

@@ -1,11 +1,13 @@
 package storetest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -215,5 +217,123 @@ func reopened(t *testing.T, b *bundle) {
 	write(t, again, appendNote("two"))
 	if got := len(checkChains(t, again)); got != 2 {
 		t.Errorf("the chain has %d entries, want 2", got)
+	}
+}
+
+// removedPackages: of two packages that share a part, the one whose plugin is gone is removed
+// once the period since that was first seen is over, but for the shared part. A package that is
+// registered again meanwhile stays. A plugin of another tenant counts.
+func removedPackages(t *testing.T, b *bundle) {
+	everywhere := store.Everywhere(ctx())
+	change := func(do func(tx store.Tx) error) {
+		t.Helper()
+		if err := b.Write(everywhere, do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := func(hash string) bool {
+		t.Helper()
+		data, err := b.Body(everywhere, "", hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data != nil
+	}
+	put := func(parts ...string) (list string, hashes []string) {
+		t.Helper()
+		change(func(tx store.Tx) (err error) {
+			for _, part := range parts {
+				hash, err := tx.PutBody("", []byte(part), time.Time{})
+				if err != nil {
+					return err
+				}
+				hashes = append(hashes, hash)
+			}
+			text, err := json.Marshal(hashes)
+			if err != nil {
+				return err
+			}
+			list, err = tx.PutBody("", text, time.Time{})
+			return err
+		})
+		return list, hashes
+	}
+	row := func(name, path string) store.PluginRow {
+		return store.PluginRow{Name: name, Version: "1.0.0", PackageDigest: "sha256:" + name, Path: path, Manifest: []byte("{}"), State: store.PluginActive, RegisteredAt: epoch}
+	}
+	sweep := func(at time.Time) (n int64) {
+		t.Helper()
+		for {
+			var got store.Removed
+			change(func(tx store.Tx) (err error) {
+				got, err = tx.Remove(store.RetainPackages, store.Removal{Tenant: "t", Before: at.Add(-time.Hour), At: at, Limit: 2})
+				return err
+			})
+			if n += got.Count; got.Count == 0 {
+				return n
+			}
+		}
+	}
+	kept, keptParts := put("shared", "kept")
+	gone, goneParts := put("shared", "gone")
+	other, otherParts := put("of another tenant")
+	change(func(tx store.Tx) error {
+		for _, r := range []store.PluginRow{row("kept", kept), row("gone", gone)} {
+			if err := tx.PutPlugin(r); err != nil {
+				return err
+			}
+		}
+		return tx.PutTenantPlugin("other", row("theirs", other))
+	})
+	for i := range 5 {
+		if n := sweep(epoch.Add(time.Duration(i) * 24 * time.Hour)); n != 0 {
+			t.Fatalf("%d of packages that are needed were removed", n)
+		}
+	}
+	change(func(tx store.Tx) error { _, err := tx.DeletePlugin("gone", "1.0.0"); return err })
+	for range 4 { // marks are set two at a time
+		if n := sweep(epoch); n != 0 {
+			t.Errorf("%d were removed before their period began", n)
+		}
+	}
+	if due, err := b.Removable(ctx(), store.RetainPackages, "t", epoch.Add(time.Second)); err != nil || due.Count != 2 || !due.Oldest.Equal(epoch) {
+		t.Errorf("due: %+v, %v", due, err)
+	}
+	if n := sweep(epoch.Add(time.Hour)); n != 0 {
+		t.Errorf("%d were removed within their period", n)
+	}
+	if again, _ := put("shared", "gone"); again != gone { // it is being registered again
+		t.Fatal("the same parts have another list")
+	}
+	for range 4 {
+		if n := sweep(epoch.Add(3 * time.Hour)); n != 0 {
+			t.Errorf("%d of a package that is being registered were removed", n)
+		}
+	}
+	if n := sweep(epoch.Add(5 * time.Hour)); n != 2 {
+		t.Errorf("%d were removed, want the list and the part that nothing shares", n)
+	}
+	for hash, want := range map[string]bool{kept: true, keptParts[0]: true, keptParts[1]: true, gone: false, goneParts[1]: false, other: true, otherParts[0]: true} {
+		if there(hash) != want {
+			t.Errorf("%s is there: %t", hash, !want)
+		}
+	}
+}
+
+// unreadablePackage: without the list of a package, nothing says which parts are needed, so
+// nothing is removed.
+func unreadablePackage(t *testing.T, b *bundle) {
+	everywhere := store.Everywhere(ctx())
+	err := b.Write(everywhere, func(tx store.Tx) error {
+		return tx.PutPlugin(store.PluginRow{Name: "broken", Version: "1.0.0", PackageDigest: "sha256:b", Path: "sha256:none", Manifest: []byte("{}"), State: store.PluginActive, RegisteredAt: epoch})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Write(everywhere, func(tx store.Tx) error {
+		_, err := tx.Remove(store.RetainPackages, store.Removal{Before: epoch, At: epoch, Limit: 2})
+		return err
+	}); err == nil {
+		t.Error("it went on")
 	}
 }

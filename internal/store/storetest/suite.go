@@ -82,6 +82,8 @@ var suite = []struct {
 	{"bodies of calls that have ended go by their age", agedBodies},
 	{"what another row needs stays", neededBodies},
 	{"the oldest of each kind goes first", agedRows},
+	{"packages that no plugin needs are removed after their period", removedPackages},
+	{"nothing is removed if a package cannot be read", unreadablePackage},
 	{"what is a person's goes, and nothing else", erased},
 	{"bytes that are kept while they are removed are kept", keptMeanwhile},
 	{"plugins and packages", plugins},

@@ -85,7 +85,7 @@ goes on with it.`,
 	flags.StringArrayVarP(&f.artifacts, "artifact", "a", nil, "add a file to the input's artifacts or, for an investigation plugin, to the session; art_... is one of the session's (repeatable)")
 	flags.StringVar(&f.session, "session", os.Getenv("MORTISE_SESSION"), "the session that the call belongs to, by its id or the beginning of it (or MORTISE_SESSION)")
 	flags.Var(idempotencyKey{&f.key}, "key", "idempotency key: a second call with it gets the first one's answer")
-	flags.StringVar(&f.envelope, "envelope", "", "with --json, answer as a contract spells it, with the HTTP status beside it: shu")
+	flags.StringVar(&f.envelope, "envelope", "", "with --json, answer in the form of a contract: kernel, or shu with the HTTP status beside it")
 	flags.StringVar(&f.dryRun, "dry-run", "", "change nothing and send nothing, and show what would have been; =reads lets it read outside")
 	flags.Lookup("dry-run").NoOptDefVal = host.DryAll
 	flags.BoolVar(&f.fresh, "fresh", false, "do not answer with an earlier result")

@@ -65,6 +65,12 @@ func (s *session) run(ctx context.Context, r *sdk.CallToolRequest, name string, 
 	if err != nil {
 		return nil, err
 	}
+	if r.Params.RequestState != "" {
+		res, state, is, err := s.resumed(ctx, r, target, arguments)
+		if is || err != nil && !asks(target) {
+			return s.continued(ctx, r, target, arguments, state, res, err), nil
+		}
+	}
 	brought := round{r.Params.InputResponses, r.Params.RequestState, r.ClientCapabilities(), s.newest(r)}
 	input, key, err := s.answered(target, arguments, key, brought)
 	if err != nil && brought.state != "" {
@@ -75,7 +81,7 @@ func (s *session) run(ctx context.Context, r *sdk.CallToolRequest, name string, 
 	}
 	if key == "" {
 		if res, joined, err := s.join(ctx, target, input, in); joined || err != nil {
-			return s.result(r, target, res, err), nil
+			return s.answer(ctx, r, target, arguments, res, err), nil
 		}
 	}
 	began, err := s.api.Sessions().For(ctx, target, in)
@@ -92,6 +98,9 @@ func (s *session) run(ctx context.Context, r *sdk.CallToolRequest, name string, 
 	}
 	if asked != nil {
 		return s.inquire(ctx, r, target, arguments, asked, brought, res.CallID)
+	}
+	if err == nil && res.Status == plugin.PendingApproval {
+		return s.answer(ctx, r, target, arguments, res, nil), nil
 	}
 	out := s.result(r, target, res, err)
 	out.Content = append(out.Content, s.links(began.ID, res.Artifacts)...)

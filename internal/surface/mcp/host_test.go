@@ -131,6 +131,10 @@ const policies = `
 @id("seen") permit (principal, action == Action::"list", resource in Plugin::"desk") unless { resource == Operation::"desk/secret" };
 @id("gate") @approval("it is gated") permit (principal, action == Action::"execute", resource == Operation::"desk/gated");
 @id("short") permit (principal, action == Action::"execute", resource == Operation::"desk/short") when { context.input has text && context.input.text == "short" };
+@id("bob_decides") permit (principal == User::"bob", action == Action::"approve", resource);
+@id("own") @self("allow") permit (principal == User::"cas", action == Action::"approve", resource == Operation::"desk/gated");
+@id("ann_approves") permit (principal == User::"ann", action == Action::"approve", resource == Operation::"desk/gated");
+@id("dans") @self("allow") permit (principal == User::"dan", action == Action::"approve", resource == Operation::"desk/gated");
 @id("many") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"many");
 @id("faces") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"faces") unless { resource == Operation::"faces/closed" || resource == Operation::"faces/locked" };
 `

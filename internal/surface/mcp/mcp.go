@@ -13,6 +13,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"time"
@@ -113,9 +114,13 @@ func (s *session) server() *sdk.Server {
 		Instructions: instructions, Logger: s.Log,
 		Capabilities: &sdk.ServerCapabilities{ // no logging, and no news of lists: they have a time to live
 			Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Completions: &sdk.CompletionCapabilities{},
+			Extensions: map[string]any{TasksExtension: map[string]any{}},
 		},
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.TTLMs, c.CacheScope = listLife, "private" },
 	})
+	if err := s.serveTasks(server); err != nil {
+		panic(err) // the SDK has taken one of the names
+	}
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			switch r := req.(type) {
@@ -123,7 +128,10 @@ func (s *session) server() *sdk.Server {
 				return s.listTools(ctx, r)
 			case *sdk.CallToolRequest:
 				res, err := s.callTool(ctx, r)
-				return s.typed(r, res), err
+				if out, is := res.(*sdk.CallToolResult); is && err == nil {
+					return typed(ctx, server, next, method, r, out)
+				}
+				return res, err
 			case *sdk.ListPromptsRequest:
 				return s.listPrompts(ctx, r)
 			case *sdk.GetPromptRequest:
@@ -144,6 +152,19 @@ func (s *session) server() *sdk.Server {
 	})
 	return server
 }
+
+// typed has the SDK set the type of a result, complete or input_required, which it does for the
+// handlers of registered tools alone: the result is that of a tool which is registered for it.
+func typed(ctx context.Context, server *sdk.Server, next sdk.MethodHandler, method string, r *sdk.CallToolRequest, out *sdk.CallToolResult) (sdk.Result, error) {
+	server.AddTool(&sdk.Tool{Name: typedTool, InputSchema: anyObject}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return out, nil })
+	request, params := *r, *r.Params
+	params.Name, request.Params = typedTool, &params
+	return next(ctx, method, &request)
+}
+
+const typedTool = "result"
+
+var anyObject = json.RawMessage(`{"type":"object"}`)
 
 // gone ends with the request that a context is of, which the SDK tells of the newest revision
 // alone.

@@ -91,13 +91,7 @@ func answerCallResult(ctx context.Context, s *session, r *sdk.CallToolRequest, a
 		return s.failure(plugin.Result{}, err), nil
 	}
 	limit := min(max(time.Duration(in.Wait*float64(time.Second)), time.Millisecond), s.Wait)
-	res, err := s.within(ctx, in.ID, func(ctx context.Context) (plugin.Result, error) {
-		res, err := s.api.Calls().Wait(ctx, in.ID, host.Waiting{Limit: limit})
-		if _, waits := err.(host.Unfinished); waits {
-			return res, err
-		}
-		return s.flushed(ctx)(res, err)
-	})
+	res, err := s.outcome(ctx, in.ID, limit)
 	return s.result(r, nil, res, err), nil
 }
 

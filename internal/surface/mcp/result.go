@@ -52,7 +52,7 @@ type standing struct {
 
 // result is how a call ended or stands, as a client reads it. Refusals of the host and errors
 // of plugins are results too, so that a model hears what it did wrong.
-func (s *session) result(r *sdk.CallToolRequest, t *plugin.Target, res plugin.Result, err error) *sdk.CallToolResult {
+func (s *session) result(r interface{ ProtocolVersion() string }, t *plugin.Target, res plugin.Result, err error) *sdk.CallToolResult {
 	switch {
 	case err != nil && res.Status != plugin.Unknown:
 		return s.failure(res, err)
@@ -95,25 +95,6 @@ func (s *session) result(r *sdk.CallToolRequest, t *plugin.Target, res plugin.Re
 		out.StructuredContent = json.RawMessage(text.Bytes())
 	}
 	return out
-}
-
-// completed is a result that says that it is one, which the SDK sets where it calls tools itself.
-var completed = func() (res sdk.CallToolResult) {
-	if err := json.Unmarshal([]byte(`{"resultType":"complete"}`), &res); err != nil {
-		panic(err) // it is a result
-	}
-	return res
-}()
-
-// typed is the result of a tool with its type, which results have from 2026-07-28 on.
-func (s *session) typed(r *sdk.CallToolRequest, res sdk.Result) sdk.Result {
-	of, is := res.(*sdk.CallToolResult)
-	if !is || of == nil || of.NeedsInput() || !s.newest(r) {
-		return res
-	}
-	typed := completed
-	typed.Meta, typed.Content, typed.StructuredContent, typed.IsError = of.Meta, of.Content, of.StructuredContent, of.IsError
-	return &typed
 }
 
 // standing is the answer of a call that waits for a person, or that goes on: no error, so that

@@ -9,7 +9,7 @@ import (
 
 // A RetentionState is what a period removes of one kind of data.
 type RetentionState struct {
-	Kind   string    `json:"kind" enum:"bodies,calls,sessions,conversations,deliveries,cache"`
+	Kind   string    `json:"kind" enum:"bodies,calls,sessions,conversations,deliveries,cache,packages"`
 	Days   float64   `json:"days" doc:"The period; 0 keeps all."`
 	Count  int64     `json:"count" doc:"How many are older."`
 	Bytes  int64     `json:"bytes" doc:"Of their contents."`

@@ -4146,7 +4146,7 @@ export interface components {
              */
             days: number;
             /** @enum {string} */
-            kind: "bodies" | "calls" | "sessions" | "conversations" | "deliveries" | "cache";
+            kind: "bodies" | "calls" | "sessions" | "conversations" | "deliveries" | "cache" | "packages";
             /** Format: date-time */
             oldest?: string;
             /**
