@@ -140,7 +140,7 @@ func TestEveryAttemptHasATest(t *testing.T) {
 }
 
 // missing says what is wrong with the name of a test: path::name, where the
-// path is a Go package's directory, or a file of Python or TypeScript. A story
+// path is a Go package's directory, or a file of Python, TypeScript or JavaScript. A story
 // of the command line is a test of TestStories, which is named TestStories/story.
 func missing(test string) string {
 	path, name, named := strings.Cut(test, "::")
@@ -152,7 +152,7 @@ func missing(test string) string {
 	switch filepath.Ext(path) {
 	case ".py":
 		form = `(?m)^ +def ` + regexp.QuoteMeta(name) + `\(`
-	case ".ts":
+	case ".ts", ".mjs":
 		form = `(?m)^ *test\([` + "`" + `"]` + regexp.QuoteMeta(name) + `( \$\{|["` + "`" + `])` // a name may end in what a table fills in
 	default:
 		if test, story, is := strings.Cut(name, "/"); is {

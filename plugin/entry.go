@@ -121,6 +121,7 @@ const (
 	EntryReferenceRefused EntryKind = "reference.refused" // a principal may not change reference data
 	EntryModelRefused     EntryKind = "model.refused"     // a principal may not test models
 
+	EntryLedgerVerified EntryKind = "ledger.verified" // what was found when the host looked through all of it
 	EntryLedgerRefused  EntryKind = "ledger.refused"  // a principal may not read the ledger
 	EntryMetricsRefused EntryKind = "metrics.refused" // a principal may not see the host's metrics
 	EntryBackupRefused  EntryKind = "backup.refused"  // a principal may not copy what the host keeps

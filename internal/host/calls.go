@@ -110,7 +110,7 @@ func (c Calls) List(ctx context.Context, f CallFilter) ([]CallRow, error) {
 
 // Own returns calls that they made, whatever else they may see, the newest first.
 func (c Calls) Own(ctx context.Context, f CallFilter) ([]CallRow, error) {
-	f.Tenant = c.g.Tenant
+	f.Tenant, f.Principal = c.g.Tenant, c.by.ID
 	return theirs(f.Limit, func(limit int, last *CallRow) ([]CallRow, error) {
 		f.Limit = limit
 		if last != nil {

@@ -4,6 +4,7 @@ package host
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
@@ -88,6 +89,8 @@ type Host struct {
 	admin bool
 	seen  seenEvents
 	swept sweptAt
+
+	verifying sync.Mutex // held while the ledger is looked through
 }
 
 // New returns a host that consists of these parts.

@@ -2,11 +2,14 @@ package host
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -118,4 +121,33 @@ func entriesAt(ctx context.Context, st Reader, tenant, id string) ([]plugin.Entr
 // are in the data directory.
 func VerifyLedger(ctx context.Context, st Store, home string) (LedgerReport, error) {
 	return ledger.VerifyHome(ctx, st, home)
+}
+
+// Verify looks through the whole record of the site, and puts what was found on record.
+// One look at a time is under way.
+func (l Ledger) Verify(ctx context.Context) (LedgerReport, time.Time, error) {
+	a := l.admin
+	if err := a.mayReadHeads(ctx); err != nil {
+		return LedgerReport{}, time.Time{}, err
+	}
+	verifying := &a.api.host.verifying
+	if !verifying.TryLock() {
+		return LedgerReport{}, time.Time{}, &plugin.Error{Code: plugin.CodeRateLimited, Message: "the ledger is being verified; the entry ledger.verified will say what was found", RetryAfter: 5 * time.Second}
+	}
+	defer verifying.Unlock()
+	report, err := VerifyLedger(everywhere(ctx), a.g.Store, a.home)
+	if errors.Is(err, store.ErrTampered) { // a row was read that the key did not sign
+		report.Fault, err = &ledger.Fault{What: err.Error()}, nil
+	}
+	if err != nil {
+		return LedgerReport{}, time.Time{}, err
+	}
+	found := map[string]any{"ok": report.Fault == nil, "entries": report.Entries, "bodies": report.Bodies, "chains": report.Chains, "head": report.Head, "notes": len(report.Notes)}
+	if f := report.Fault; f != nil {
+		found["fault"] = map[string]any{"chain": f.Chain, "seq": f.Seq, "what": f.What}
+	}
+	at := time.Now().UTC()
+	return report, at, a.g.Store.Write(ctx, func(tx Tx) error {
+		return a.g.Note(tx, a.by, plugin.EntryLedgerVerified, "ledger", found)
+	})
 }

@@ -88,6 +88,8 @@ type CallFilter struct {
 	Tenant    string // "" for all tenants
 	Operation string
 	State     CallState
+	Principal string
+	Decisions bool // only decisions about tools that other programs run
 	Session   string
 	Plan      string
 	Parent    string

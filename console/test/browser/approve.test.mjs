@@ -37,11 +37,11 @@ test("one asks by keyboard, another decides, and the one who asked sees the resu
   await asks.goto("/operations/mail/send");
   await asks.getByLabel(/^To/).focus();
   await asks.keyboard.type("cleo@example.com");
-  await asks.getByRole("button", { name: "Ask for approval" }).focus();
+  await asks.getByRole("button", { name: "Request approval" }).focus();
   await asks.keyboard.press("Enter");
   await asks.getByText("A person has to decide.").waitFor();
 
-  const rows = decides.getByRole("row").filter({ hasText: "waits" });
+  const rows = decides.getByRole("row").filter({ hasText: "waiting" }).filter({ hasText: "mail/send" });
   await rows.nth(3).waitFor(); // three were there; the fourth came by itself
   const row = rows.first();
   await row.getByRole("link").focus();
@@ -63,13 +63,13 @@ test("one asks by keyboard, another decides, and the one who asked sees the resu
   await asks.getByLabel(/^To/).waitFor();
   assert.equal(await asks.getByLabel(/^To/).inputValue(), "cleo@example.com");
   await asks.getByLabel(/^To/).fill("dora@example.com");
-  await asks.getByRole("button", { name: "Ask for approval" }).click();
-  await asks.getByRole("link", { name: "To the approval" }).click();
-  await asks.getByText("You asked for this yourself, so another person decides.").waitFor();
+  await asks.getByRole("button", { name: "Request approval" }).click();
+  await asks.getByRole("link", { name: "Open the approval" }).click();
+  await asks.getByText("You requested this, so another person has to decide.").waitFor();
   assert.equal(await asks.getByRole("button", { name: "Approve", exact: true }).count(), 0);
-  assert.equal(await asks.getByRole("button", { name: "Deny", exact: true }).count(), 1, "who asked may take it back");
+  assert.equal(await asks.getByRole("button", { name: "Deny", exact: true }).count(), 1, "the requester may withdraw it");
   await decides.goto(asks.url());
-  const beside = decides.getByRole("region", { name: "Beside the one approved last" });
+  const beside = decides.getByRole("region", { name: "Changes since the last approved call" });
   await beside.getByText("cleo@example.com").waitFor();
   await beside.getByText("dora@example.com").waitFor();
   await beside.getByText("bob approved").waitFor();
@@ -79,6 +79,36 @@ test("one asks by keyboard, another decides, and the one who asked sees the resu
   await asks.getByText("This was denied.").waitFor();
   assert.deepEqual(wrong, []);
   await asks.context().close();
+  await decides.context().close();
+});
+
+test("arguments that change while the page is open are shown, and are approved by no one who has not read them", { skip, timeout: 60_000 }, async () => {
+  const decides = await person(chrome, host, provider, "bob");
+  const wrong = watch(decides, host.origin);
+  host.waits("run", "mail/send", "--set", "to=gil@example.com", "--no-wait");
+  const { approvals } = JSON.parse(host.run("approvals", "list", "--json"));
+  const [{ id }] = approvals;
+  let changed = false; // what a host answers whose record is another now
+  await decides.route(`**/api/v1/approvals/${id}`, async (route) => {
+    const answer = await route.fetch();
+    const question = await answer.json();
+    if (changed) Object.assign(question, { input: { to: "mallory@example.com" }, binding: "sha256:another" });
+    await route.fulfill({ response: answer, json: question });
+  });
+  await decides.route(`**/api/v1/approvals/${id}:approve`, (route) => {
+    changed = true;
+    return route.fulfill({ status: 409, contentType: "application/problem+json", json: { type: "about:blank", title: "Conflict", status: 409, code: "approval_void", detail: "what was asked for has changed" } });
+  });
+  await decides.goto(`/approvals/${id}`);
+  await decides.getByText("gil@example.com").first().waitFor();
+  await decides.getByRole("button", { name: "Approve", exact: true }).click();
+  const alert = decides.getByRole("alert").filter({ hasText: "The request changed while this page was open" });
+  await alert.getByText("gil@example.com").waitFor();
+  await alert.getByText("mallory@example.com").waitFor();
+  assert.equal(await decides.getByRole("button", { name: "Approve", exact: true }).isDisabled(), true);
+  await decides.getByRole("button", { name: "I have read the changes" }).click();
+  assert.equal(await decides.getByRole("button", { name: "Approve", exact: true }).isDisabled(), false);
+  assert.deepEqual(wrong, []);
   await decides.context().close();
 });
 
@@ -106,7 +136,7 @@ test("a file of this machine is chosen for a call, and the call is made again wi
   const wrong = watch(asks, host.origin);
   await asks.goto("/operations/pattern_extractor/pattern_extractor");
   const lines = Array.from({ length: 30 }, (_, i) => `harbour crane ${i} lifted container ${i * 7}`).join("\n");
-  await asks.getByLabel("Files of this machine").setInputFiles({ name: "crane.log", mimeType: "text/plain", buffer: Buffer.from(`${lines}\n`) });
+  await asks.getByLabel("Files from this computer").setInputFiles({ name: "crane.log", mimeType: "text/plain", buffer: Buffer.from(`${lines}\n`) });
   await asks.getByRole("checkbox", { name: /crane\.log/ }).waitFor();
   assert.equal(await asks.getByRole("checkbox", { name: /crane\.log/ }).isChecked(), true);
   await asks.getByRole("button", { name: "Run", exact: true }).click();

@@ -28,7 +28,7 @@ export const launch = {
 const configuration = `sandbox: off # the plugin writes a file outside
 policy:
   files: [policies]
-  groups: {desk: ["local:owner", bob]}
+  groups: {desk: ["local:owner", bob], guests: [eve]}
 approvals: {trust_as: true}
 `;
 
@@ -37,9 +37,13 @@ permit (principal, action == Action::"execute", resource == Operation::"mail/sen
 @id("desk_approves")
 permit (principal in Group::"desk", action == Action::"approve", resource);
 @id("form") permit (principal, action == Action::"execute", resource in Plugin::"torture");
+@id("desk") permit (principal, action == Action::"execute", resource in Plugin::"desk");
+@id("lost") permit (principal, action == Action::"execute", resource == Operation::"mail/lose");
+@id("tools") permit (principal, action == Action::"execute", resource in Plugin::"reported.editor");
 `;
 
-export const mail = `from mortise import Plugin
+export const mail = `import os
+from mortise import Plugin, PluginError
 
 plugin = Plugin("mail", version="1.0.0")
 
@@ -48,8 +52,62 @@ def send(to: str, text: str = "") -> str:
     """Send a mail."""
     return "sent to " + to
 
+@plugin.operator(effects=["mail_send"])
+def lose(to: str) -> str:
+    """Send a mail, and end before it says so."""
+    os._exit(1)
+
+@plugin.tool
+def check(to: str) -> str:
+    """Check an address."""
+    raise PluginError("there is no mailbox " + to, "NO_SUCH_ADDRESS")
+
 plugin.run()
 `;
+
+/** An agent that proposes a plan of two steps, of which the second needs an approval. */
+export const desk = {
+  "manifest.yaml": `name: desk
+version: 1.0.0
+owner: test
+description: Plan a note, write it, and post it.
+runner: {kind: process, entry: desk.py}
+operations:
+  plan: {kind: agent, allowed_actions: [desk/draft, desk/post], description: Propose to write a note and to post it.}
+  draft: {kind: operator, description: Write a note.}
+  post: {kind: operator, effects: [board_write], description: Post a note.}
+`,
+  "desk.py": `from mortise import Plugin
+
+plugin = Plugin("desk", version="1.0.0")
+
+@plugin.agent
+def plan(intent: dict, context: dict, policy_snapshot: dict, tool_registry: list, constraints: dict, runtime: dict) -> dict:
+    """Propose to write a note and to post it."""
+    return {
+        "agent_name": "desk", "agent_version": "1.0.0", "kind": "plan_proposal", "confidence": 0.9,
+        "rationale": {"short": "The crane report has to reach the shift.", "signals": ["intent_type:Board.Note.Post"]},
+        "required_actions": [{"operator": "desk/draft", "payload": {"text": "crane 4 is closed"}}],
+        "proposed_plan": {"steps": [
+            {"step_id": "draft", "action": "desk/draft", "gate": "none"},
+            {"step_id": "post", "action": "desk/post", "gate": "human_apply", "payload": {"note": {"$from": "draft", "pointer": "/note"}}},
+        ]},
+    }
+
+@plugin.operator
+def draft(text: str) -> dict:
+    """Write a note."""
+    return {"note": text.capitalize() + "."}
+
+@plugin.operator(effects=["board_write"])
+def post(note: str) -> dict:
+    """Post a note."""
+    return {"posted": note}
+
+if __name__ == "__main__":
+    plugin.run()
+`,
+};
 
 export class Host {
   constructor() {
@@ -105,13 +163,40 @@ export class Host {
     this.plugin("mail", mail);
     const log = join(this.dir, "auth.log");
     writeFileSync(log, Array.from({ length: 40 }, (_, i) => `Nov 23 21:0${i % 6}:${10 + i} gate sshd[${i}]: Failed password for root from 192.0.2.${i % 4} port 4${i} ssh2`).join("\n") + "\n");
-    this.run("run", "pattern_extractor", "--artifact", log);
+    const session = JSON.parse(this.run("sessions", "create", "--name", "Gate logins", "--json")).id;
+    this.run("artifacts", "add", "--session", session, log);
+    this.run("run", "pattern_extractor", "--session", session, "--artifact", log);
+    const report = join(this.dir, "report.txt");
+    writeFileSync(report, "The group used 198.51.100.7, evil.example.org and the file 44d88612fea8a8f36de82e1278abb02f (T1059).\n");
+    this.run("run", "threat_intel_ingester", "--session", session, "--artifact", report);
+    this.run("plugins", "register", this.write("desk", desk));
+    this.plan();
+    this.tries("run", "mail/lose", "--set", "to=lost@example.com");
+    this.tries("run", "mail/check", "--set", "to=gone@example.com", "--key", "check-1");
+    this.hold();
+    this.run("feeds", "create", "mail/check", "--every", "24h", "--param", "to=ann@example.com");
+    this.run("tokens", "create", "ci", "--scope", "run");
     for (const to of ["ann@example.com", "ben@example.com", "odd\u202eevil@example.com"]) this.waits("run", "mail/send", "--set", `to=${to}`, "--no-wait");
     const note = join(this.dir, "note.txt");
     writeFileSync(note, "The harbour report of March names three ships.");
     this.run("kb", "create", "notes");
     this.run("kb", "add", "--kb", "notes", note);
     this.run("agents", "create", "helper", "--prompt", "You help.");
+  }
+
+  /** Submits a plan, which waits for its approval, and returns its id. */
+  plan(...more) {
+    return JSON.parse(this.run(...more, "plans", "submit", "desk/plan", "--input", JSON.stringify({ intent: { type: "Board.Note.Post" } }), "--json")).id;
+  }
+
+  /** Registers a plugin, and a version of it that may do more and waits for a person. */
+  hold() {
+    const packed = (version, effects) => this.write(`held-${version}`, {
+      "held.py": `from mortise import Plugin\n\nplugin = Plugin("held", version="${version}")\n\n@plugin.operator(effects=${JSON.stringify(effects)})\ndef say(text: str) -> str:\n    """Say it."""\n    return text\n\nplugin.run()\n`,
+      "manifest.yaml": `name: held\nversion: ${version}\nowner: test\ndescription: Says a text.\nrunner: {kind: process, entry: held.py, protocol: "2"}\noperations:\n  say: {kind: operator, effects: ${JSON.stringify(effects)}, description: Say it., timeout: fast}\n`,
+    });
+    this.run("plugins", "register", packed("1.0.0", []));
+    this.tries("plugins", "register", packed("1.0.1", ["mail_send"]));
   }
 
   /** Runs a command that may fail, and returns its status and what it prints. */
@@ -183,7 +268,7 @@ export async function signIn(page, link) {
 /** Notes all that a page must not do: errors, reports of its policy, requests to others. */
 export function watch(page, origin) {
   const wrong = [];
-  page.on("console", (message) => {
+  page.on("console", (message) => { // that an answer was no success is for the page to say, and no fault of it
     if (message.type() === "error" && !/status of (4\d\d|503)/.test(message.text())) wrong.push(`console: ${message.text()}`);
   });
   page.on("pageerror", (err) => wrong.push(`error: ${err.message}`));

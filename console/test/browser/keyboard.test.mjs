@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
-import { Host, launch, missing, signIn, watch } from "./host.mjs";
+import { desk, Host, launch, missing, signIn, watch } from "./host.mjs";
 
 const skip = missing;
 let chrome;
@@ -35,6 +35,7 @@ before(async () => {
   host = new Host();
   host.policy(`@id("waits") @approval("it leaves the house") permit (principal, action == Action::"execute", resource == Operation::"mail/send");
 @id("lost") permit (principal, action == Action::"execute", resource == Operation::"mail/lose");
+@id("desk") permit (principal, action == Action::"execute", resource in Plugin::"desk");
 @id("approves") permit (principal, action == Action::"approve", resource);
 @id("configures") permit (principal, action == Action::"configure", resource);
 `);
@@ -96,19 +97,43 @@ test("a call is approved, with a reason", { skip, timeout: 60_000 }, async () =>
   assert.deepEqual(wrong, []);
 });
 
+test("a plan is approved as a whole, and runs", { skip, timeout: 60_000 }, async () => {
+  host.run("plugins", "register", host.write("desk", desk));
+  const id = host.plan("--as", "bob");
+  await goes("n", "Plans");
+  await page.getByRole("table").getByText("desk/plan").waitFor();
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await tabTo("link", "Review and decide");
+  await page.keyboard.press("Enter");
+  await page.getByText("A plan of 2 steps").waitFor();
+  await tabTo("textbox", /^Reason/);
+  await page.keyboard.type("both steps were agreed");
+  await tabTo("button", "Approve");
+  await page.keyboard.press("Enter");
+  await page.getByText("This was approved.").waitFor();
+  await goes("n", "Plans");
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.getByRole("main").getByText("succeeded").nth(2).waitFor(); // the plan and both of its steps
+  const plan = JSON.parse(host.run("plans", "show", id, "--json"));
+  assert.equal(plan.state, "succeeded", JSON.stringify(plan));
+  assert.deepEqual(wrong, []);
+});
+
 test("an outcome that is unknown is settled", { skip, timeout: 60_000 }, async () => {
   host.tries("run", "mail/lose", "--set", "to=lost@example.com");
   const { calls } = JSON.parse(host.run("calls", "list", "--json"));
   const lost = calls.find((c) => c.state === "unknown" || c.status === "unknown");
   assert.notEqual(lost, undefined, JSON.stringify(calls));
   await goes("h", "Home");
-  const unknown = page.getByRole("region", { name: "Outcomes that are unknown" });
+  const unknown = page.getByRole("region", { name: "Unknown outcomes" });
   await unknown.getByRole("link").first().waitFor();
   for (let i = 0; i < 80 && !(await unknown.getByRole("link").first().evaluate((e) => e === document.activeElement)); i++) await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   await tabTo("button", "Settle…");
   await page.keyboard.press("Enter");
-  await tabTo("radio", "It was not done; the call may run again");
+  await tabTo("radio", "No, it was not done; the call may run again");
   await page.keyboard.press("ArrowUp");
   await tabTo("textbox", /^How you know/);
   await page.keyboard.type("the other side has no such mail");

@@ -44,6 +44,22 @@ func TestQuestionsOfSweepersHaveAnIndex(t *testing.T) {
 			return err
 		}, "calls_running"},
 		{"calls of a plan", func() error { _, err := st.Calls(t.Context(), store.CallFilter{Tenant: "t", Plan: "p"}); return err }, "calls_plan"},
+		{"calls of a state", func() error {
+			_, err := st.Calls(t.Context(), store.CallFilter{Tenant: "t", State: store.CallUnknown})
+			return err
+		}, "calls_state"},
+		{"calls of a principal", func() error {
+			_, err := st.Calls(t.Context(), store.CallFilter{Tenant: "t", Principal: "p"})
+			return err
+		}, "calls_principal"},
+		{"decisions", func() error {
+			_, err := st.Calls(t.Context(), store.CallFilter{Tenant: "t", Decisions: true})
+			return err
+		}, "calls_decision"},
+		{"calls of a principal in a state", func() error {
+			_, err := st.Calls(t.Context(), store.CallFilter{Tenant: "t", Principal: "p", State: store.CallSucceeded})
+			return err
+		}, "calls_principal"},
 		{"calls of a call", func() error { _, err := st.Calls(t.Context(), store.CallFilter{Tenant: "t", Parent: "p"}); return err }, "calls_parent"},
 		{"approvals that expire", func() error {
 			_, err := st.Approvals(t.Context(), store.ApprovalFilter{State: store.ApprovalOpen, ExpiresBefore: time.Now()})

@@ -47,6 +47,13 @@ func (r *reader) Calls(ctx context.Context, f store.CallFilter) ([]store.CallRow
 	q.of(ctx, r, f.Tenant)
 	q.equal("operation", f.Operation)
 	q.state(string(f.State), string(store.CallQueued), string(store.CallRunning))
+	if f.State != "" && f.State != store.CallSucceeded {
+		q.where("state <> 'succeeded'") // the condition of an index
+	}
+	q.equal("principal", f.Principal)
+	if f.Decisions {
+		q.where("origin = 'decision'")
+	}
 	q.equal("session_id", f.Session)
 	if f.Plan != "" {
 		q.where("plan_id <> ''")

@@ -31,6 +31,9 @@ type file struct {
 	packed []byte // compressed with gzip
 }
 
+// Built reports whether the program was built with the console.
+func Built() bool { return files != nil }
+
 // New returns what answers with the files of the console, and nil where the program was
 // built without. Every path that is no file is a page, whose address the browser reads.
 func New() http.Handler {

@@ -102,13 +102,14 @@ func (r *registry) listCalls(ctx context.Context, q *request, in *struct {
 	State     string `query:"state" enum:"pending_approval,in_progress,succeeded,failed,unknown"`
 	Operation string `query:"operation" maxLength:"256" doc:"plugin/operation"`
 	Plan      string `query:"plan" maxLength:"64" doc:"Only the steps of this plan."`
+	Decisions bool   `query:"decisions" doc:"Only decisions about tools that other programs run."`
 }) (*struct{ Body Calls }, error) {
-	filters := []string{"calls", in.State, in.Operation, in.Plan}
+	filters := []string{"calls", in.State, in.Operation, in.Plan, strconv.FormatBool(in.Decisions)}
 	last, err := in.after(filters...)
 	if err != nil {
 		return nil, err
 	}
-	f := host.CallFilter{Operation: in.Operation, Plan: in.Plan, Before: last, Limit: in.size() + 1}
+	f := host.CallFilter{Operation: in.Operation, Plan: in.Plan, Decisions: in.Decisions, Before: last, Limit: in.size() + 1}
 	var rows []host.CallRow
 	if in.State != "" {
 		rows, err = q.api.Calls().ListIn(ctx, f, plugin.Status(in.State))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
@@ -33,6 +34,43 @@ func (r *registry) ledger() {
 	add(r, route{method: "GET", path: "ledger/entries", id: "list-entries", scope: host.ScopeRead, about: "The entries of a chain of the ledger, the oldest first"}, r.listEntries)
 	add(r, route{method: "GET", path: "ledger/entries/{chain}/{seq}", id: "get-entry", scope: host.ScopeRead, about: "An entry of the ledger"}, r.getEntry)
 	add(r, route{method: "GET", path: "ledger/head", id: "get-ledger-head", scope: host.ScopeRead, about: "The newest entry of each chain of the ledger"}, r.getHead)
+	add(r, route{method: "POST", path: "ledger:verify", id: "verify-ledger", scope: host.ScopeConfigure, stays: true, about: "Prove that no entry of the ledger was changed, removed, moved or added, and record what was found; one request at a time"}, r.verifyLedger)
+}
+
+// verifyTime bounds how long a request looks through the ledger.
+const verifyTime = 15 * time.Minute
+
+// A Verification is what looking through the whole ledger found.
+type Verification struct {
+	OK      bool      `json:"ok" doc:"Nothing was changed, as far as the key and the anchors of the host prove it."`
+	At      time.Time `json:"at"`
+	Entries int64     `json:"entries" doc:"How many were walked."`
+	Bodies  int64     `json:"bodies" doc:"How many contents were hashed."`
+	Chains  int       `json:"chains"`
+	Notes   []string  `json:"notes" nullable:"false" doc:"What could not be checked, or looks odd."`
+	Fault   *Fault    `json:"fault,omitzero" doc:"The first place where the ledger does not hold."`
+}
+
+// A Fault is a place where the ledger was changed.
+type Fault struct {
+	Chain int64  `json:"chain" doc:"0 for what is no entry."`
+	Seq   int64  `json:"seq"`
+	What  string `json:"what"`
+}
+
+func (r *registry) verifyLedger(ctx context.Context, q *request, _ *struct{}) (*struct{ Body Verification }, error) {
+	q.stays(verifyTime + r.WorkTime)
+	ctx, cancel := context.WithTimeout(ctx, verifyTime)
+	defer cancel()
+	report, at, err := q.api.Ledger().Verify(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := Verification{OK: report.Fault == nil, At: at, Entries: report.Entries, Bodies: report.Bodies, Chains: report.Chains, Notes: append([]string{}, report.Notes...)}
+	if f := report.Fault; f != nil {
+		v.Fault = &Fault{f.Chain, f.Seq, f.What}
+	}
+	return &struct{ Body Verification }{v}, nil
 }
 
 func (r *registry) listEntries(ctx context.Context, q *request, in *struct {

@@ -76,6 +76,7 @@ var rows = map[string]row{
 	"GET /api/v1/plans/{id}":                               {path: "/api/v1/plans/{plan}", owner: 200, other: 404, absent: "{plan}"},
 	"GET /api/v1/ledger/entries":                           {by: "mrt_root", owner: 200, other: 403},
 	"GET /api/v1/ledger/head":                              {by: "mrt_root", owner: 200, other: 403},
+	"POST /api/v1/ledger:verify":                           {by: "mrt_root", owner: 200, other: 403},
 	"GET /api/v1/events":                                   {owner: 200, other: 200},
 	"GET /api/v1/calls/{id}/events":                        {path: "/api/v1/calls/{call}/events", owner: 200, other: 404, absent: "{call}"},
 	"GET /api/v1/sessions":                                 {owner: 200, other: 200},

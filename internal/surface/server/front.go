@@ -167,6 +167,9 @@ func (f *front) people(c config.Server) (*signin.Server, error) {
 		return nil, nil
 	}
 	o := signin.Options{People: f.app.Host.SignIns(), Base: c.Base(f.at.String()), Setup: f.first, Log: f.app.Log()}
+	if console.Built() {
+		o.Console = "/"
+	}
 	for _, p := range c.SignIn {
 		o.Providers = append(o.Providers, signin.Provider{Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, Scopes: p.Scopes, GroupsClaim: p.GroupsClaim, Groups: p.Groups, Secret: func() (string, error) { return f.app.SignInSecret(p) }})
 	}

@@ -25,8 +25,8 @@ const layout = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name=
 
 // A view is what a page shows.
 type view struct {
-	Title, Text, Asker, Action, Button string
-	Providers                          []choice
+	Title, Text, Asker, Action, Button, Console string
+	Providers                                   []choice
 }
 
 // A choice is a provider to sign in with.
@@ -36,7 +36,7 @@ var (
 	messagePage = parse(`<p>{{.Text}}</p>{{with .Asker}}<p><code>{{.}}</code></p>{{end}}<p><a href="/auth/">Sign in</a></p>`)
 	choosePage  = parse(`{{if .Providers}}<ul>{{range .Providers}}<li><a href="{{.Address}}">{{.Name}}</a></li>{{end}}</ul>{{else}}<p>{{.Text}}</p>{{end}}`)
 	homePage    = parse(`<p>{{.Text}}</p>{{with .Action}}<p>Who invited you has seen the code, and could have used it. They cannot count as a second person beside you until you say that you alone have the account that you signed in with.</p>
-<form method="post" action="{{.}}"><button>I alone have this account</button></form>{{end}}<form method="post" action="/auth/sign-out"><button>Sign out</button></form>`)
+<form method="post" action="{{.}}"><button>I alone have this account</button></form>{{end}}{{with .Console}}<p><a href="{{.}}">Open the console</a></p>{{end}}<form method="post" action="/auth/sign-out"><button>Sign out</button></form>`)
 	formPage = parse(`<p>{{.Text}}</p><form method="post" action="{{.Action}}"><p><label>Code <input id="secret" name="secret" autocomplete="off" required></label></p>
 {{if .Providers}}<p><label>With <select name="provider">{{range .Providers}}<option>{{.Name}}</option>{{end}}</select></label></p>{{end}}<button>{{.Button}}</button></form>
 <script>` + script + `</script>`)
@@ -136,7 +136,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		s.refuse(w, r, err)
 	default:
-		v := view{Title: "Signed in", Text: "You are " + c.Principal.Member() + "."}
+		v := view{Title: "Signed in", Text: "You are " + c.Principal.Member() + ".", Console: s.Console}
 		if len(c.Principal.Groups) > 0 {
 			v.Text += " Your provider has you in " + strings.Join(c.Principal.Groups, ", ") + "."
 		}

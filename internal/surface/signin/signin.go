@@ -60,6 +60,7 @@ type Options struct {
 	Base      string // the address at which browsers reach the host, https://HOST
 	Providers []Provider
 	Setup     *Setup // the first sign-in of the owner; nil where there is none
+	Console   string // the path of the console, which the owner goes on to; "" where there is none
 	Log       *slog.Logger
 }
 
@@ -312,7 +313,7 @@ func (s *Server) setup(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
-	s.begun(w, r, secret, expires, Prefix)
+	s.begun(w, r, secret, expires, cmp.Or(s.Console, Prefix))
 }
 
 // may refuses addresses from which sign-ins come too fast.

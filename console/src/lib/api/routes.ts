@@ -152,4 +152,5 @@ export const routes: Record<keyof operations, readonly [method: string, path: st
   "unlink-identity": ["POST", "/api/v1/identities:unlink"],
   "unlink-user-identity": ["POST", "/api/v1/users/{id}:unlink"],
   "unsubscribe-plugin": ["POST", "/api/v1/plugins/{name}:unsubscribe"],
+  "verify-ledger": ["POST", "/api/v1/ledger:verify"],
 };

@@ -1021,6 +1021,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/ledger:verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Prove that no entry of the ledger was changed, removed, moved or added, and record what was found; one request at a time */
+        post: operations["verify-ledger"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/me": {
         parameters: {
             query?: never;
@@ -2941,6 +2958,16 @@ export interface components {
             /** @description The same call may succeed later. */
             retryable: boolean;
         };
+        Fault: {
+            /**
+             * Format: int64
+             * @description 0 for what is no entry.
+             */
+            chain: number;
+            /** Format: int64 */
+            seq: number;
+            what: string;
+        };
         Feed: {
             /** Format: int64 */
             catch_up?: number;
@@ -4571,6 +4598,28 @@ export interface components {
         Users: {
             users: components["schemas"]["User"][];
         };
+        Verification: {
+            /** Format: date-time */
+            at: string;
+            /**
+             * Format: int64
+             * @description How many contents were hashed.
+             */
+            bodies: number;
+            /** Format: int64 */
+            chains: number;
+            /**
+             * Format: int64
+             * @description How many were walked.
+             */
+            entries: number;
+            /** @description The first place where the ledger does not hold. */
+            fault?: components["schemas"]["Fault"];
+            /** @description What could not be checked, or looks odd. */
+            notes: string[];
+            /** @description Nothing was changed, as far as the key and the anchors of the host prove it. */
+            ok: boolean;
+        };
     };
     responses: never;
     parameters: never;
@@ -5760,6 +5809,8 @@ export interface operations {
                 operation?: string;
                 /** @description Only the steps of this plan. */
                 plan?: string;
+                /** @description Only decisions about tools that other programs run. */
+                decisions?: boolean;
             };
             header?: never;
             path?: never;
@@ -7123,6 +7174,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Heads"];
+                };
+            };
+            /** @description The host refused the request. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "verify-ledger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Verification"];
                 };
             };
             /** @description The host refused the request. */
