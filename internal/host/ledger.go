@@ -2,14 +2,12 @@ package host
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -136,7 +134,7 @@ func (l Ledger) Verify(ctx context.Context) (LedgerReport, time.Time, error) {
 	}
 	defer verifying.Unlock()
 	report, err := VerifyLedger(everywhere(ctx), a.g.Store, a.home)
-	if errors.Is(err, store.ErrTampered) { // a row was read that the key did not sign
+	if tampered(err) { // a row was read that the key did not sign
 		report.Fault, err = &ledger.Fault{What: err.Error()}, nil
 	}
 	if err != nil {

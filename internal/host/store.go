@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -99,3 +100,6 @@ const retainPackages = store.RetainPackages
 
 // ledgerKey reads the key that signs the ledger.
 var ledgerKey = store.ReadKey
+
+// tampered reports whether an error says that a row was changed from outside.
+func tampered(err error) bool { return errors.Is(err, store.ErrTampered) }
