@@ -135,8 +135,26 @@ type Operation struct {
 	NeedsModel bool      `json:"needs_model,omitzero"`      // it can do nothing without a model
 	Advisory   bool      `json:"advisory_schemas,omitzero"` // its schemas describe and do not bind: its code decides (Event Mill)
 
+	MCP *MCP `json:"mcp,omitempty"` // how clients of the Model Context Protocol see it, where not as a plain tool
+
 	Mapped *Mapping `json:"mapped,omitempty"` // an administrator's word, which stands above in place of what is declared
 }
+
+// An MCP says how clients of the Model Context Protocol see an operation. It gives no right:
+// what they see is a call of the operation, as a tool is.
+type MCP struct {
+	Prompt   bool   `json:"prompt,omitzero"`     // it renders a prompt from its input
+	Resource string `json:"resource,omitempty"`  // it reads the resource of this URI, or those that fit this template: notes://{id}
+	MIMEType string `json:"mime_type,omitempty"` // of the resource
+	Content  bool   `json:"content,omitzero"`    // the data of its result is a list of content blocks: text, images, audio, resources
+	Asks     bool   `json:"asks,omitzero"`       // it may return questions in place of its answer, and is called again with what the user says
+}
+
+// The members of the input of an operation that asks, which only the host fills in.
+const (
+	AskAnswers = "answers" // by the name of the question
+	AskState   = "state"   // what it returned beside its questions
+)
 
 // TagRequiresApproval is the policy tag of an operation whose author wants a
 // person to agree each time (Shu: requires_approval of an action). Where policy

@@ -396,7 +396,7 @@ func (a *App) openHost() {
 		},
 		Deliver: a.Adapters.Deliver,
 		Kernel:  a.Kernel, Ledger: a.Ledger, Tail: a.tail, Approvals: a.Approvals, CatchUp: a.CatchUp, EndSession: a.root().served.Ends(a.Runner),
-		Site: a.root().Config.Tenant, Of: a.root().hostOf, Served: a.root().others.Served,
+		Seal: setup.Seal{Home: a.Home}, Site: a.root().Config.Tenant, Of: a.root().hostOf, Served: a.root().others.Served,
 		Periods: func() map[string]time.Duration { return setup.Periods(a.Now()) }, Scrub: a.root().scrub,
 		Elsewhere: a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
 	})

@@ -68,6 +68,8 @@ type Parts struct {
 	EndSession func(ctx context.Context, tenant, id string, forget bool) error // ends the processes of a session, and forgets that it had some
 	Offer      func(ctx context.Context, ask agent.Ask) ([]agent.Tool, error)  // what an agent's model may use
 
+	Seal Seal // encrypts what clients keep for the host between two requests
+
 	Site string // the name of the site's own tenant
 
 	// Of returns the host of another tenant that is served, and Served their names. They are

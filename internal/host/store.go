@@ -98,8 +98,5 @@ var retainedKinds = store.RetainedKinds
 
 const retainPackages = store.RetainPackages
 
-// ledgerKey reads the key that signs the ledger.
-var ledgerKey = store.ReadKey
-
 // tampered reports whether an error says that a row was changed from outside.
 func tampered(err error) bool { return errors.Is(err, store.ErrTampered) }

@@ -191,3 +191,26 @@ func Writable(ctx context.Context, st store.Store, tenant string) error {
 	}
 	return nil
 }
+
+// A Seal encrypts what clients keep for the host between two requests, with a key derived from
+// ledger.key, which all nodes have and the database has not.
+type Seal struct{ Home string }
+
+// Seal encrypts a value for a place.
+func (s Seal) Seal(plain []byte, place ...string) ([]byte, error) {
+	key, err := store.ReadKey(s.Home)
+	if err != nil {
+		return nil, err
+	}
+	return key.Seal(plain, nil, place...)
+}
+
+// Unseal is the reverse of Seal, for the same place.
+func (s Seal) Unseal(sealed []byte, place ...string) ([]byte, error) {
+	key, err := store.ReadKey(s.Home)
+	if err != nil {
+		return nil, err
+	}
+	plain, _, err := key.Unseal(sealed, place...)
+	return plain, err
+}

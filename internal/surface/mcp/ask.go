@@ -35,8 +35,8 @@ const (
 	maxShown = 4 << 10   // bytes of arguments that a form shows; more are for the page
 )
 
-// A question is the request state of a call that asked.
-type question struct {
+// An approvalState is the request state of a call that asked about its approval.
+type approvalState struct {
 	Mode     string `json:"m"`
 	Approval string `json:"a"`
 	Call     string `json:"c"`
@@ -58,7 +58,7 @@ func (s *session) answer(ctx context.Context, r *sdk.CallToolRequest, t *plugin.
 // ask returns the question about a call, nil if this client or this caller cannot be asked.
 func (s *session) ask(ctx context.Context, r *sdk.CallToolRequest, t *plugin.Target, arguments json.RawMessage, res plugin.Result) *sdk.CallToolResult {
 	form, url := elicits(r)
-	q := question{Approval: res.Approval.ID, Call: res.CallID}
+	q := approvalState{Approval: res.Approval.ID, Call: res.CallID}
 	var shown *sdk.ElicitParams
 	if form && s.api.Approvals().MayConfirm(ctx, res.Approval.ID) == nil {
 		q.Mode, shown = askForm, s.form(ctx, res)
@@ -76,7 +76,15 @@ func (s *session) ask(ctx context.Context, r *sdk.CallToolRequest, t *plugin.Tar
 	if err != nil {
 		return nil
 	}
-	state, err := s.api.Seal(q, earlier(time.Now().Add(askTime), res.Approval.ExpiresAt), about...)
+	raw, err := json.Marshal(q)
+	if err != nil {
+		return nil
+	}
+	life := askTime
+	if at := res.Approval.ExpiresAt; !at.IsZero() {
+		life = min(life, time.Until(at))
+	}
+	state, err := s.api.Seal(raw, life, about...)
 	if err != nil {
 		s.Log.Error("a request state could not be sealed", "cause", err.Error())
 		return nil
@@ -88,13 +96,6 @@ func (s *session) ask(ctx context.Context, r *sdk.CallToolRequest, t *plugin.Tar
 func askedAbout(t *plugin.Target, arguments json.RawMessage) ([]string, error) {
 	hash, err := canon.Hash(arguments)
 	return []string{"tools/call", t.Name(), t.Package.Digest, hash}, err
-}
-
-func earlier(a, b time.Time) time.Time {
-	if !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // elicits reports which questions a client says that it can show.
@@ -143,17 +144,26 @@ func spelled(raw json.RawMessage) string {
 	return out.String()
 }
 
-// resume takes the answer to a question: the call is the one that the sealed state names.
-func (s *session) resume(ctx context.Context, r *sdk.CallToolRequest, t *plugin.Target, arguments json.RawMessage) sdk.Result {
-	var q question
+// resumed reads the request state of a call that asked about its approval, and returns how that
+// call stands. is is false if the state is none, for this caller, tool, package and arguments.
+func (s *session) resumed(ctx context.Context, r *sdk.CallToolRequest, t *plugin.Target, arguments json.RawMessage) (res plugin.Result, q approvalState, is bool, err error) {
 	about, err := askedAbout(t, arguments)
+	if err != nil {
+		return res, q, false, err
+	}
+	raw, err := s.api.Unseal(r.Params.RequestState, about...)
 	if err == nil {
-		err = s.api.Unseal(r.Params.RequestState, &q, time.Now(), about...)
+		err = json.Unmarshal(raw, &q)
 	}
 	if err != nil {
-		return s.failure(plugin.Result{}, err)
+		return res, q, false, err
 	}
-	res, err := s.api.Calls().Standing(ctx, q.Call)
+	res, err = s.api.Calls().Standing(ctx, q.Call)
+	return res, q, true, err
+}
+
+// continued takes the answer to a question about an approval.
+func (s *session) continued(ctx context.Context, r *sdk.CallToolRequest, t *plugin.Target, arguments json.RawMessage, q approvalState, res plugin.Result, err error) sdk.Result {
 	if err != nil {
 		return s.failure(plugin.Result{CallID: q.Call}, err)
 	}

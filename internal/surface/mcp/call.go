@@ -18,6 +18,10 @@ import (
 // it gets the answer to the first.
 const KeyMeta = "dev.mortise/idempotency-key"
 
+// SessionMeta is the member of a request's _meta that has the session that the call belongs to:
+// one that its caller may use.
+const SessionMeta = "dev.mortise/session"
+
 const maxKey = 255
 
 // callTool answers tools/call.
@@ -57,30 +61,70 @@ func (s *session) run(ctx context.Context, r *sdk.CallToolRequest, name string, 
 	if err != nil {
 		return nil, err
 	}
+	in, err := sessionOf(r.Params.Meta)
+	if err != nil {
+		return nil, err
+	}
 	if r.Params.RequestState != "" {
-		return s.resume(ctx, r, target, arguments), nil
+		res, state, is, err := s.resumed(ctx, r, target, arguments)
+		if is || err != nil && !asks(target) {
+			return s.continued(ctx, r, target, arguments, state, res, err), nil
+		}
+	}
+	brought := round{r.Params.InputResponses, r.Params.RequestState, r.ClientCapabilities(), s.newest(r)}
+	input, key, err := s.answered(target, arguments, key, brought)
+	if err != nil && brought.state != "" {
+		return nil, s.refused(err)
+	}
+	if err != nil {
+		return s.result(r, target, plugin.Result{}, err), nil
 	}
 	if key == "" {
-		if res, joined, err := s.join(ctx, target, arguments); joined || err != nil {
+		if res, joined, err := s.join(ctx, target, input, in); joined || err != nil {
 			return s.answer(ctx, r, target, arguments, res, err), nil
 		}
 	}
-	began, err := s.api.Sessions().For(ctx, target, "")
+	began, err := s.api.Sessions().For(ctx, target, in)
 	if err != nil {
 		return s.result(r, target, plugin.Result{}, err), nil
 	}
 	res, err := s.invoke(ctx, host.Invocation{
-		Operation: target.Name(), Target: target, Input: arguments, Session: began.ID, Origin: plugin.OriginMCP, Key: key,
+		Operation: target.Name(), Target: target, Input: input, Session: began.ID, Origin: plugin.OriginMCP, Key: key,
 		Begins: func(bool) func(plugin.Event) { return s.progress(ctx, r) },
 	})
-	return s.answer(ctx, r, target, arguments, res, err), nil
+	asked, unclear := inquiryOf(target, &res, err)
+	if unclear != nil {
+		return s.result(r, target, plugin.Result{CallID: res.CallID}, unclear), nil
+	}
+	if asked != nil {
+		return s.inquire(ctx, r, target, arguments, asked, brought, res.CallID)
+	}
+	if err == nil && res.Status == plugin.PendingApproval {
+		return s.answer(ctx, r, target, arguments, res, nil), nil
+	}
+	out := s.result(r, target, res, err)
+	out.Content = append(out.Content, s.links(began.ID, res.Artifacts)...)
+	return out, nil
+}
+
+// sessionOf returns the session that a call names, "" where it names none.
+func sessionOf(meta sdk.Meta) (string, error) {
+	given, has := meta[SessionMeta]
+	if !has {
+		return "", nil
+	}
+	id, text := given.(string)
+	if !text || !host.WholeSession(id) {
+		return "", wrongParams(SessionMeta + " in _meta is the whole id of a session")
+	}
+	return id, nil
 }
 
 // named returns what the name of a tool means, to a caller who may know of it and whose token
 // is for it. The kernel refuses a caller that policy does not let run it. What is not found is
 // on the record too.
 func (s *session) named(ctx context.Context, name string, arguments json.RawMessage) (found *plugin.Target, err error) {
-	candidates := operationsOf(name)
+	candidates := s.profile.operationsOf(name)
 	for _, operation := range candidates {
 		if _, t := s.api.Plugins().Operation(ctx, operation, arguments); t != nil && s.by.Covers(t.Name()) && t.Operation.Kind != plugin.Adapter {
 			if found != nil {
@@ -139,7 +183,7 @@ func (s *session) within(ctx context.Context, id string, do func(context.Context
 
 // join returns a call that its caller made before with the same arguments, and that waits for
 // a person: it is not asked for twice.
-func (s *session) join(ctx context.Context, t *plugin.Target, arguments json.RawMessage) (res plugin.Result, joined bool, err error) {
+func (s *session) join(ctx context.Context, t *plugin.Target, arguments json.RawMessage, in string) (res plugin.Result, joined bool, err error) {
 	hash, err := canon.Hash(arguments)
 	if err != nil {
 		return res, false, nil // the kernel says what is wrong with them
@@ -149,7 +193,7 @@ func (s *session) join(ctx context.Context, t *plugin.Target, arguments json.Raw
 		return res, false, err
 	}
 	for _, row := range rows {
-		if row.InputHash == hash && row.Origin == string(plugin.OriginMCP) && row.Version == t.Manifest.Version {
+		if row.InputHash == hash && row.Origin == string(plugin.OriginMCP) && row.Version == t.Manifest.Version && (in == "" || row.Session == in) {
 			res, err = s.api.Calls().Standing(ctx, row.ID)
 			return res, err == nil && res.Status == plugin.PendingApproval, err
 		}

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -54,21 +53,21 @@ func (s *session) tools(ctx context.Context) ([]host.Tool, error) {
 	}
 	named := map[string]int{}
 	for i := range all {
-		named[nameOf(all[i].Name())]++
+		named[s.nameOf(all[i])]++
 	}
 	all = slices.DeleteFunc(all, func(t host.Tool) bool {
-		name := nameOf(t.Name())
+		name := s.nameOf(t)
 		_, own := own[name]
 		_, takes := inputOf(t.Operation)
-		return name == "" || named[name] > 1 || own || !takes
+		return name == "" || named[name] > 1 || own || !takes || !plain(t.Operation)
 	})
-	slices.SortFunc(all, func(a, b host.Tool) int { return strings.Compare(nameOf(a.Name()), nameOf(b.Name())) })
+	slices.SortFunc(all, func(a, b host.Tool) int { return strings.Compare(s.nameOf(a), s.nameOf(b)) })
 	return all, nil
 }
 
 // tool returns the operation that the name of a tool means to the caller.
 func (s *session) tool(ctx context.Context, name string) (found host.Tool, is bool) {
-	for _, operation := range operationsOf(name) {
+	for _, operation := range s.profile.operationsOf(name) {
 		if t, runs := s.api.Plugins().Tool(ctx, operation); runs {
 			if is {
 				return host.Tool{}, false // two have the name
@@ -106,29 +105,18 @@ func (s *session) listTools(ctx context.Context, r *sdk.ListToolsRequest) (sdk.R
 	}
 	newest := s.newest(r)
 	for _, t := range all {
-		shown = append(shown, toolOf(t, newest))
+		shown = append(shown, s.toolOf(t, newest))
 	}
 	slices.SortFunc(shown, func(a, b *sdk.Tool) int { return strings.Compare(a.Name, b.Name) })
-	after := ""
-	if r.Params != nil && r.Params.Cursor != "" {
-		raw, err := base64.RawURLEncoding.DecodeString(r.Params.Cursor)
-		if err != nil || nameOf(string(raw)) == "" {
-			return nil, wrongParams("there is no page of this cursor")
-		}
-		after = string(raw)
+	cursor := ""
+	if r.Params != nil {
+		cursor = r.Params.Cursor
 	}
-	res := &sdk.ListToolsResult{Cacheable: sdk.Cacheable{TTLMs: listLife, CacheScope: "private"}, Tools: []*sdk.Tool{}}
-	for _, t := range shown {
-		if t.Name <= after {
-			continue
-		}
-		if len(res.Tools) == perPage {
-			res.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(res.Tools[perPage-1].Name))
-			break
-		}
-		res.Tools = append(res.Tools, t)
+	page, next, err := paged(shown, cursor, func(t *sdk.Tool) string { return t.Name })
+	if err != nil {
+		return nil, err
 	}
-	return res, nil
+	return &sdk.ListToolsResult{Cacheable: ownLife, NextCursor: next, Tools: page}, nil
 }
 
 // routed returns those of some tools that the router chooses for a text, the best first.
@@ -151,10 +139,13 @@ func (s *session) routed(ctx context.Context, all []host.Tool, text string) ([]h
 
 // toolOf is a tool as clients read it. newest says that they speak the newest revision, whose
 // results may be any value.
-func toolOf(t host.Tool, newest bool) *sdk.Tool {
+func (s *session) toolOf(t host.Tool, newest bool) *sdk.Tool {
 	op := t.Operation
 	input, _ := inputOf(op)
-	tool := &sdk.Tool{Name: nameOf(t.Name()), Title: op.Title, Description: op.Description, InputSchema: input, Annotations: annotationsOf(t)}
+	if asks(t.Target) {
+		input = withoutAnswers(input)
+	}
+	tool := &sdk.Tool{Name: s.nameOf(t), Title: op.Title, Description: op.Description, InputSchema: input, Annotations: annotationsOf(t)}
 	if output := outputOf(t, newest); output != nil {
 		tool.OutputSchema = output
 	}
@@ -197,6 +188,9 @@ func outputOf(t host.Tool, newest bool) json.RawMessage {
 	op := t.Operation
 	var members struct {
 		Type json.RawMessage `json:"type"`
+	}
+	if returnsContent(t.Target) || asks(t.Target) {
+		return nil // what it answers is not what it returns
 	}
 	if len(op.Output) == 0 || op.Advisory || t.Manifest.Contract.Verbatim || json.Unmarshal(op.Output, &members) != nil {
 		return nil // what it returns is not held against a schema

@@ -48,7 +48,9 @@ func (l List) Known() bool {
 
 // Options say how tools are served. Those that are 0 have the values in their comments.
 type Options struct {
-	List List
+	List     List
+	Profiles map[string]Profile // those that a client may name
+
 	Base string // the address of the host for browsers, without a slash at its end; "" where there is none
 	Log  *slog.Logger
 
@@ -67,6 +69,7 @@ func (o Options) complete() Options {
 // A session is what one caller asks of one host.
 type session struct {
 	Options
+	profile Profile // that the client names; the zero value where it names none
 	api     host.API
 	by      host.Caller
 	request context.Context // ends when the caller is gone
@@ -77,14 +80,22 @@ type session struct {
 func Handler(api host.API, by host.Caller, o Options) http.Handler {
 	o = o.complete()
 	answer := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
-		one := o
-		if q := r.URL.Query(); q.Has("list") {
+		one, profile := o, Profile{}
+		q := r.URL.Query()
+		if name := q.Get("profile"); name != "" {
+			var known bool
+			if profile, known = o.Profiles[name]; !known {
+				return nil
+			}
+			one.List = profile.List
+		}
+		if q.Has("list") {
 			one.List = List{Mode: q.Get("list"), For: q.Get("for")}
 		}
 		if !one.List.Known() {
 			return nil
 		}
-		return (&session{Options: one, api: api, by: by, request: r.Context()}).server()
+		return (&session{Options: one, profile: profile, api: api, by: by, request: r.Context()}).server()
 	}, &sdk.StreamableHTTPOptions{
 		Stateless: true, Logger: o.Log, MaxRequestBodyBytes: -1, PropagateRequestCancellation: true, // bodies and names are bounded and checked before
 		DisableLocalhostProtection: true,
@@ -101,8 +112,10 @@ const instructions = "Each tool is an operation of a Mortise host, which checks 
 func (s *session) server() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "mortise", Title: "Mortise", Version: host.Version}, &sdk.ServerOptions{
 		Instructions: instructions, Logger: s.Log,
-		// No logging, and no news of lists: they have a time to live.
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Extensions: map[string]any{TasksExtension: map[string]any{}}},
+		Capabilities: &sdk.ServerCapabilities{ // no logging, and no news of lists: they have a time to live
+			Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Completions: &sdk.CompletionCapabilities{},
+			Extensions: map[string]any{TasksExtension: map[string]any{}},
+		},
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.TTLMs, c.CacheScope = listLife, "private" },
 	})
 	if err := s.serveTasks(server); err != nil {
@@ -119,6 +132,18 @@ func (s *session) server() *sdk.Server {
 					return typed(ctx, server, next, method, r, out)
 				}
 				return res, err
+			case *sdk.ListPromptsRequest:
+				return s.listPrompts(ctx, r)
+			case *sdk.GetPromptRequest:
+				return s.getPrompt(ctx, r)
+			case *sdk.ListResourcesRequest:
+				return s.listResources(ctx, r)
+			case *sdk.ListResourceTemplatesRequest:
+				return s.listTemplates(ctx, r)
+			case *sdk.ReadResourceRequest:
+				return s.readResource(ctx, r)
+			case *sdk.CompleteRequest:
+				return s.complete(ctx, r)
 			case *sdk.SubscriptionsListenRequest: // it would stay open, and hear nothing
 				return nil, unknownMethod(method)
 			}

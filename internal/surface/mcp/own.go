@@ -128,7 +128,7 @@ func answerSearch(ctx context.Context, s *session, _ *sdk.CallToolRequest, argum
 	limit := min(max(cmp.Or(in.Limit, 10), 1), 20)
 	found := []finding{}
 	for _, t := range append(best, worded(all, in.Query)...) {
-		f := finding{Name: nameOf(t.Name()), Title: t.Operation.Title, Description: t.Operation.Description, Effects: t.Operation.Effects}
+		f := finding{Name: s.nameOf(t), Title: t.Operation.Title, Description: t.Operation.Description, Effects: t.Operation.Effects}
 		if len(found) < limit && !slices.ContainsFunc(found, func(o finding) bool { return o.Name == f.Name }) {
 			found = append(found, f)
 		}
@@ -183,7 +183,7 @@ func answerDescribe(ctx context.Context, s *session, r *sdk.CallToolRequest, arg
 	if _, takes := inputOf(operationOf(t)); !is || !takes {
 		return s.failure(plugin.Result{}, plugin.Errorf(plugin.CodeNotFound, "there is no tool %.128q", in.Name)), nil
 	}
-	return structured(nil, "", toolOf(t, s.newest(r))), nil
+	return structured(nil, "", s.toolOf(t, s.newest(r))), nil
 }
 
 func operationOf(t host.Tool) *plugin.Operation {

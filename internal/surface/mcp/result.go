@@ -74,6 +74,14 @@ func (s *session) result(r interface{ ProtocolVersion() string }, t *plugin.Targ
 	if len(more) > 0 {
 		out.Meta[moreMeta] = more
 	}
+	if returnsContent(t) {
+		content, err := contentOf(res.Data)
+		if err != nil {
+			return s.failure(res, err)
+		}
+		out.Content = append(out.Content, content...)
+		return out
+	}
 	data := bytes.TrimSpace(res.Data)
 	if len(data) == 0 {
 		data = []byte("null")

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/surface/mcp"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -50,5 +51,14 @@ func (f *front) tools(api host.API, by host.Caller) http.Handler {
 	if base == "" && f.at != nil {
 		base = c.Server.Base(f.at.String())
 	}
-	return mcp.Handler(api, by, mcp.Options{List: mcp.List{Mode: c.MCP.List, For: c.MCP.For}, Base: base, Log: f.app.Log()})
+	return mcp.Handler(api, by, mcp.Options{List: mcp.List{Mode: c.MCP.List, For: c.MCP.For}, Profiles: profiles(c.MCP), Base: base, Log: f.app.Log()})
+}
+
+// profiles are what clients are shown that name one.
+func profiles(c config.MCP) map[string]mcp.Profile {
+	all := map[string]mcp.Profile{}
+	for name, p := range c.Profiles {
+		all[name] = mcp.Profile{List: mcp.List{Mode: p.List, For: p.For}, Operations: p.Operations, Short: p.Names == "operation"}
+	}
+	return all
 }

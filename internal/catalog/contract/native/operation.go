@@ -8,7 +8,7 @@ import (
 // operationOf reads one operation of a native manifest, whose plugin speaks protocol.
 func operationOf(v contract.Value, name, protocol string) *plugin.Operation {
 	if !v.Mapping("kind", "description", "input", "output", "effects", "policy_tags", "permissions", "timeout",
-		"hidden", "no_cache", "preview", "reconcile", "brokered", "labels", "allowed_actions", "auth", "secrets", "tags", "facets", "consumes", "produces") {
+		"hidden", "no_cache", "preview", "reconcile", "brokered", "labels", "allowed_actions", "auth", "secrets", "tags", "facets", "consumes", "produces", "mcp") {
 		return nil
 	}
 	op := &plugin.Operation{
@@ -31,6 +31,7 @@ func operationOf(v contract.Value, name, protocol string) *plugin.Operation {
 	Fitting(v.Get("effects"), op)
 	op.AllowedActions = Actions(v.Get("allowed_actions"), op)
 	Abilities(v, op, protocol)
+	op.MCP = protocolFace(v.Get("mcp"), op)
 	return op
 }
 
