@@ -112,6 +112,27 @@ test("arguments that change while the page is open are shown, and are approved b
   await decides.context().close();
 });
 
+test("a plugin that changed since it was asked is said, and nothing runs", { skip, timeout: 60_000 }, async () => {
+  const own = new Host();
+  try {
+    own.people(provider, "expire: 24h", "local:owner", "bob");
+    own.plugin("mail", mail);
+    await own.serve();
+    const bob = await person(chrome, own, provider, "bob");
+    own.waits("run", "mail/send", "--set", "to=ann@example.com", "--no-wait");
+    const [{ id, subject }] = JSON.parse(own.run("approvals", "list", "--json")).approvals;
+    await bob.goto(`/approvals/${id}`);
+    await bob.getByRole("button", { name: "Approve", exact: true }).waitFor();
+    own.plugin("mail", mail.replace('return "sent to " + to', 'return "sent to everyone"'));
+    await bob.getByRole("button", { name: "Approve", exact: true }).click();
+    await bob.getByText(/The plugin has changed since this was requested|This approval is void/).first().waitFor();
+    assert.notEqual(JSON.parse(own.run("calls", "show", subject, "--json")).status, "succeeded");
+    await bob.context().close();
+  } finally {
+    await own.stop();
+  }
+});
+
 test("an approval that expires while it is open says so", { skip, timeout: 60_000 }, async () => {
   const brief = new Host();
   try {

@@ -30,6 +30,7 @@ policy:
   files: [policies]
   groups: {desk: ["local:owner", bob], guests: [eve]}
 approvals: {trust_as: true}
+quotas: {default: {day: 5000}, plugins: {mail/send: {day: 50}}}
 `;
 
 const policies = `@id("mail_waits") @approval("it leaves the house")
@@ -39,7 +40,7 @@ permit (principal in Group::"desk", action == Action::"approve", resource);
 @id("form") permit (principal, action == Action::"execute", resource in Plugin::"torture");
 @id("desk") permit (principal, action == Action::"execute", resource in Plugin::"desk");
 @id("lost") permit (principal, action == Action::"execute", resource == Operation::"mail/lose");
-@id("tools") permit (principal, action == Action::"execute", resource in Plugin::"reported.editor");
+@id("tools") permit (principal, action == Action::"execute", resource in Plugin::"reported.claude-code");
 `;
 
 export const mail = `import os
@@ -134,6 +135,11 @@ export class Host {
     return execFileSync(program, args, { env: this.env(), encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
   }
 
+  /** Runs the command line with a JSON value as its input. */
+  say(value, ...args) {
+    return execFileSync(program, args, { env: this.env(), encoding: "utf8", input: JSON.stringify(value), stdio: ["pipe", "pipe", "pipe"] });
+  }
+
   env() {
     return { PATH: process.env.PATH, HOME: this.dir, TZ: "UTC", MORTISE_HOME: this.home };
   }
@@ -171,6 +177,7 @@ export class Host {
     this.run("run", "threat_intel_ingester", "--session", session, "--artifact", report);
     this.run("plugins", "register", this.write("desk", desk));
     this.plan();
+    this.say({ session_id: "s1", hook_event_name: "PreToolUse", tool_name: "Bash", tool_input: { command: "make test" }, tool_use_id: "t1" }, "hook", "claude-code");
     this.tries("run", "mail/lose", "--set", "to=lost@example.com");
     this.tries("run", "mail/check", "--set", "to=gone@example.com", "--key", "check-1");
     this.hold();
