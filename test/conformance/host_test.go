@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -133,12 +134,15 @@ func (h *served) signedIn() string {
 	if err != nil {
 		h.Fatal(err)
 	}
-	proxy := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+	// A connection for each request: one that is closed while the suite reuses it would fail a POST.
+	proxy := httptest.NewUnstartedServer(&httputil.ReverseProxy{FlushInterval: -1, Transport: &http.Transport{DisableKeepAlives: true}, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
 		r.Out.URL.RawQuery = "profile=conformance" // where the fixtures have the names that the suite calls
 		r.Out.Host = r.In.Host                     // it is checked there
 		r.Out.Header.Set("Authorization", "Bearer "+h.token)
 	}})
+	proxy.Config.SetKeepAlivesEnabled(false)
+	proxy.Start()
 	h.Cleanup(proxy.Close)
 	return proxy.URL + "/mcp"
 }
