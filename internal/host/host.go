@@ -1,4 +1,4 @@
-// Package host is what every surface asks of a host: each noun with its verbs, for one
+// Package host is the API that every surface stands on: each noun with its verbs, for one
 // principal, behind one guard that asks policy and records what it refuses.
 package host
 
@@ -31,7 +31,7 @@ import (
 // Version is the release of this host.
 const Version = version.Host
 
-// Parts are what a host is made of, as far as surfaces reach it.
+// Parts are the parts of a host that surfaces reach.
 type Parts struct {
 	Guard     *Guard
 	Approvers *Approvers
@@ -46,7 +46,7 @@ type Parts struct {
 	References *reference.Data
 	Accounts   *account.Accounts
 	Vault      *secret.Vault
-	Models     *llm.Dispatcher // nil where none is configured
+	Models     *llm.Dispatcher // nil if none is configured
 
 	Kernel    Kernel
 	Ledger    *ledger.Ledger
@@ -58,32 +58,32 @@ type Parts struct {
 
 	Environments func() (config.Environments, string) // as they are now, and the version of Python that plugins run with
 
-	ModelTools bool                                                            // the router offers what asks for a model
-	Policies   func(from Reader) (*policy.Engine, error)                       // the engine of what a store would then have
-	Others     func(documents []PolicyDocument) (*policy.Engine, error)        // and of documents in the place of the configured files
+	ModelTools bool                                                            // the router offers operations that need a model
+	Policies   func(from Reader) (*policy.Engine, error)                       // the policy engine for the content of a store
+	Others     func(documents []PolicyDocument) (*policy.Engine, error)        // and for documents in place of the configured files
 	Elsewhere  func() bool                                                     // whether the host that serves may be another process
-	Deliver    func(ctx context.Context, d Delivery) (*Plan, error)            // an event for an adapter
-	Wake       func(ctx context.Context, kind, tenant, id string)              // something that can go on
-	CatchUp    func(ctx context.Context) error                                 // takes up what other processes changed
-	EndSession func(ctx context.Context, tenant, id string, forget bool) error // ends the processes of a session, and forgets that it had some
-	Offer      func(ctx context.Context, ask agent.Ask) ([]agent.Tool, error)  // what an agent's model may use
+	Deliver    func(ctx context.Context, d Delivery) (*Plan, error)            // delivers an event to an adapter
+	Wake       func(ctx context.Context, kind, tenant, id string)              // announces work that can continue
+	CatchUp    func(ctx context.Context) error                                 // reloads what other processes changed
+	EndSession func(ctx context.Context, tenant, id string, forget bool) error // ends the processes of a session; with forget, also its record of them
+	Offer      func(ctx context.Context, ask agent.Ask) ([]agent.Tool, error)  // the tools that an agent's model may use
 
 	Seal Seal // encrypts what clients keep for the host between two requests
 
 	Site string // the name of the site's own tenant
 
-	// Of returns the host of another tenant that is served, and Served their names. They are
-	// nil where there are none.
+	// Of returns the host of another tenant, and Served the names of those that are served.
+	// They are nil if there are no other tenants.
 	Of     func(ctx context.Context, tenant string) (*Host, error)
 	Served func(ctx context.Context) ([]string, error)
 
-	Post func(ctx context.Context, tenant, agent string) (bool, error) // the first event that waits for a webhook
+	Post func(ctx context.Context, tenant, agent string) (bool, error) // returns the first event that waits for a webhook
 
-	Periods func() map[string]time.Duration // after which data is removed, by its kind, as configured now
-	Scrub   func(ctx context.Context) error // has nothing left in files of what was deleted; nil where nothing can
+	Periods func() map[string]time.Duration // the retention period of each kind of data, as configured now
+	Scrub   func(ctx context.Context) error // removes deleted data from database files; nil if the store cannot
 }
 
-// A Host is what surfaces ask of one host.
+// A Host serves the surfaces of one host.
 type Host struct {
 	parts Parts
 	admin bool
@@ -96,17 +96,17 @@ type Host struct {
 // New returns a host that consists of these parts.
 func New(p Parts) *Host { return &Host{parts: p} }
 
-// Guard returns what stands before all of it.
+// Guard returns the guard that authorises every method.
 func (h *Host) Guard() *Guard { return h.parts.Guard }
 
-// Approvers returns who may decide about approvals.
+// Approvers returns the rules on who may decide approvals.
 func (h *Host) Approvers() *Approvers { return h.parts.Approvers }
 
-// As returns the API of the host for a principal whom the user of this process acts for.
+// As returns the API for a principal that the user of this process acts as.
 func (h *Host) As(by plugin.Principal) API { return API{host: h, by: by} }
 
-// For returns the API of the host for a caller who was authenticated: of the host of their
-// tenant, which their credential alone says.
+// For returns the API for an authenticated caller, on the host of the tenant that the caller's
+// credential belongs to.
 func (h *Host) For(c Caller) API {
 	if c.home != nil {
 		h = c.home
@@ -114,7 +114,7 @@ func (h *Host) For(c Caller) API {
 	return API{host: h, by: c.Principal, caller: &c}
 }
 
-// of returns the host of a tenant: unauthenticated where it is not served.
+// of returns the host of a tenant; unauthenticated if the tenant is not served.
 func (h *Host) of(ctx context.Context, tenant string) (*Host, error) {
 	switch {
 	case tenant == h.parts.Guard.Tenant:
@@ -125,7 +125,7 @@ func (h *Host) of(ctx context.Context, tenant string) (*Host, error) {
 	return h.parts.Of(ctx, tenant)
 }
 
-// served returns the names of all tenants, the own one first.
+// served returns the names of all tenants, its own first.
 func (h *Host) served(ctx context.Context) ([]string, error) {
 	names := []string{h.parts.Guard.Tenant}
 	if h.parts.Served == nil {
@@ -135,9 +135,8 @@ func (h *Host) served(ctx context.Context) ([]string, error) {
 	return append(names, others...), err
 }
 
-// Reading returns what is kept in a store that is open for reading, for the
-// administrator: who owns the data directory and acts under no other name. It has
-// Sessions, Calls, Approvals and Plans.
+// Reading returns an API on a store that is open for reading, for the owner of the data
+// directory. It has Sessions, Calls, Approvals and Plans.
 func Reading(st Store, tenant string) API {
 	g := &Guard{Tenant: tenant, Store: st}
 	h := &Host{admin: true, parts: Parts{Guard: g, Tail: tail.New(st, tail.Options{}), Sessions: session.New(session.Options{Store: st}), Plans: plan.New(plan.Options{Store: st})}}

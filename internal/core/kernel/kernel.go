@@ -1,9 +1,9 @@
 // Package kernel takes one request to one recorded result.
 //
-// [Kernel.Call] is the only way to run anything: each call, from every caller,
-// passes the same stages in the same order, and leaves an entry in the ledger
-// however it ends; only a host that is closed refuses without one. The kernel reaches the rest of the host through the small
-// interfaces here; package app supplies them.
+// [Kernel.Call] is the only way to run anything: each call, from every caller, passes the
+// same stages in the same order and leaves an entry in the ledger however it ends. Only a
+// host that is shutting down refuses without one. The kernel reaches the rest of the host
+// through the small interfaces here; package app supplies them.
 package kernel
 
 import (
@@ -27,64 +27,64 @@ type Registry interface {
 	// Resolve returns the one operation of one version that a reference such as
 	// name/op@1.x means.
 	Resolve(ctx context.Context, ref string) (*plugin.Target, error)
-	// ResolveFor is Resolve for one who sees some operations of each plugin: what they
-	// do not see is not there, neither as a target nor in what the error says.
+	// ResolveFor is Resolve limited to the operations that sees returns for each plugin.
+	// All others do not exist for this caller, neither as a target nor in an error message.
 	ResolveFor(ctx context.Context, ref string, sees func(m *plugin.Manifest) (operations []*plugin.Operation, whole bool)) (*plugin.Target, error)
 }
 
-// A Policy judges calls. It denies what no rule allows.
+// A Policy decides about calls. It denies what no rule allows.
 type Policy interface {
 	Decide(t *plugin.Target, call *plugin.Call) plugin.Decision
-	// Visible returns the operations of a plugin that the caller may see; whole
-	// reports that it may see all of them.
+	// Visible returns the operations of a plugin that the caller may see; whole is true if
+	// these are all of them.
 	Visible(m *plugin.Manifest, call *plugin.Call) (operations []*plugin.Operation, whole bool)
 }
 
-// A Runner carries calls out.
+// A Runner executes calls.
 type Runner interface {
 	Run(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (plugin.Result, error)
-	// Preview asks what a call would do.
+	// Preview returns what a call would do, without doing it.
 	Preview(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (json.RawMessage, error)
-	// Reconcile asks how an earlier run of the call ended.
+	// Reconcile determines how an earlier attempt of the call ended.
 	Reconcile(ctx context.Context, t *plugin.Target, call *plugin.Call, effects []protocol.Effect, services plugin.Services) (protocol.Reconciled, error)
-	// Isolation returns the level that the plugin runs at: full, partial or none.
+	// Isolation returns the sandbox level of the plugin: full, partial or none.
 	Isolation(t *plugin.Target) string
 }
 
-// A Reserver is a [Runner] that can be asked for what a call runs in before it is
-// claimed: a refusal then burns no key.
+// A Reserver is a [Runner] that can reserve a process before the call is claimed, so that a
+// refusal does not use up the idempotency key.
 type Reserver interface {
-	// Reserve waits for it. Pass the context that with returns to Run; release gives
-	// the reservation back if it was not used.
+	// Reserve waits for a process. Pass the context that with returns to Run; release
+	// returns an unused reservation.
 	Reserve(ctx context.Context, t *plugin.Target, call *plugin.Call) (with func(context.Context) context.Context, release func(), err error)
 }
 
-// Services are what a plugin may ask of the host.
+// Services grants the host services of calls.
 type Services interface {
-	// For returns what a call may ask for; its effects go through the journal,
-	// where there is one.
+	// For returns the services that a call was granted. Its effects go through the
+	// journal, if there is one.
 	For(t *plugin.Target, call *plugin.Call, journal *ledger.Journal) usage.Grant
-	// Reading returns what a call may ask for while it only looks.
+	// Reading returns the services that a call may use without effects.
 	Reading(t *plugin.Target, call *plugin.Call) usage.Grant
 }
 
-// Quotas bound how often principals call.
+// Quotas limit the number of calls of principals.
 type Quotas interface {
-	// Take counts a call that is about to run, or to be put on record, or refuses it. again
-	// is of one that was counted when it was put on record, holds of one that runs now. done
-	// must be called when the call is over here, and says whether it counts.
+	// Take counts a call that is about to run or to be queued, or refuses it. again is true
+	// for a call that was counted when it was queued, holds for one that runs now. The caller
+	// must call done at the end of the attempt, with counts false to take the count back.
 	Take(ctx context.Context, t *plugin.Target, call *plugin.Call, again, holds bool) (done func(counts bool), err error)
 }
 
-// Agents know what an agent may be told, and which of its answers count.
+// Agents builds the input of agents and validates their proposals.
 type Agents interface {
-	// Brief returns the whole input of an agent, made from its caller's.
+	// Brief returns the complete input of an agent, built from the caller's.
 	Brief(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error)
-	// Judge returns nil for an answer that may count.
+	// Judge returns nil for an acceptable proposal.
 	Judge(ctx context.Context, t *plugin.Target, call *plugin.Call, input, output json.RawMessage) error
 }
 
-// Options are the parts of a kernel. All of the first five are needed.
+// Options are the parts of a kernel. The first five are required.
 type Options struct {
 	Registry Registry
 	Policy   Policy
@@ -92,58 +92,54 @@ type Options struct {
 	Runner   Runner
 	Services Services
 
-	Quotas Quotas // nil bounds nothing
+	Quotas Quotas // nil: no limits
 
-	// Definitions knows how the tools of other programs were described before. It may be nil.
+	// Definitions detects changed descriptions of tools that other programs run. It may be nil.
 	Definitions interface {
 		Changed(ctx context.Context, tenant string, t *plugin.Target) (bool, error)
 	}
-	ReportTime time.Duration // how long such a program has to say how a tool ended; an hour where it is 0
+	ReportTime time.Duration // time for such a program to report the outcome of a tool; 0: one hour
 
-	Agents Agents // where it is nil, agents are called like any other operation
-	Hooks  Hooks  // if nil, events of agent instances have no listener
+	Agents Agents // nil: agents are called like any other operation
+	Hooks  Hooks  // nil: events of agent instances have no listeners
 
-	// Equip refuses a call for which something is missing that its operation needs
-	// and that its caller has to provide, a secret. It returns the input as the
-	// plugin gets it, with what the caller's leaves open filled in, and the labels of
-	// that. It may be nil.
+	// Equip refuses a call whose caller has not provided a secret or account that the
+	// operation needs. It returns the input for the plugin, with placeholders filled in,
+	// and the labels of the filled-in values. It may be nil.
 	Equip func(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error)
 
-	// Seen returns the input of a call as policy judges it and a person is shown it:
-	// with what the host fills in, and a reference in the place of a secret; and the
-	// labels of all that is filled in, secrets too. Where it is nil, placeholders stand
-	// for all that the host fills in.
+	// Seen returns the input as policy and approvers see it: placeholders filled in, and a
+	// reference in place of each secret; and the labels of all filled-in values, secrets
+	// included. If it is nil, placeholders stay as they are.
 	Seen func(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error)
 
-	// Artifact returns the artifact of a call's session that a name, its id or its
-	// path, means; false if there is none. It may be nil.
+	// Artifact returns the artifact of a call's session by its id or path; false if there
+	// is none. It may be nil.
 	Artifact func(ctx context.Context, call *plugin.Call, name string) (plugin.File, bool, error)
 
-	// Hold refuses, for the time being, whatever has effects. It may be nil.
+	// Hold refuses calls with effects, for example while the host is in recovery. It may be nil.
 	Hold func(ctx context.Context) error
 
-	// Asked hears of each question that is put to people, with the token that
-	// answers it. It may be nil.
+	// Asked is called for each approval that is requested, with its token. It may be nil.
 	Asked func(a *approval.Asked, call *plugin.Call)
-	// Expire closes the questions whose time is over, for those who wait for an
-	// answer; nil leaves that to others.
+	// Expire closes approvals whose deadline has passed; nil leaves that to a sweeper.
 	Expire func(ctx context.Context) (int, error)
 	// Wake announces a call that is ready to run. It may be nil.
 	Wake func(ctx context.Context, tenant, id string)
-	// Ended hears of calls that have ended without the one who made them being
-	// there: resumed, settled, cancelled. It may be nil.
+	// Ended is called for calls that ended without their caller: resumed, settled or
+	// cancelled ones. It may be nil.
 	Ended func(ctx context.Context, row *ledger.CallRow)
 
-	// Watch is told of each attempt at a call: it returns the context that the attempt goes
-	// on in, and what is told of the stages that it has passed (validate, authorize, claim,
-	// run) and, once, of its record when it has ended. It may be nil.
+	// Watch is called for each attempt at a call. It returns the context of the attempt, a
+	// function that is called after each stage (validate, authorize, claim, run), and one
+	// that is called once with the record at the end. It may be nil.
 	Watch func(ctx context.Context, call *plugin.Call) (inside context.Context, passed func(stage string), ended func(rec *plugin.CallRecord))
 
-	ApprovalTime time.Duration    // how long an approval may take; a day where it is 0
-	MaxInput     int              // bytes of an input; 4 MiB where it is 0; see [Kernel.Limit]
-	MaxOutput    int              // bytes of a result's data; 4 MiB where it is 0; likewise
-	Now          func() time.Time // time.Now where it is nil
-	Log          *slog.Logger     // the causes of internal errors; discarded where it is nil
+	ApprovalTime time.Duration    // lifetime of an approval; 0: one day
+	MaxInput     int              // bytes of an input; 0: 4 MiB; see [Kernel.Limit]
+	MaxOutput    int              // bytes of a result's data; 0: 4 MiB; likewise
+	Now          func() time.Time // nil: time.Now
+	Log          *slog.Logger     // receives the causes of internal errors; nil discards them
 }
 
 // A Kernel runs calls. It is safe for concurrent use.
@@ -158,7 +154,7 @@ type Kernel struct {
 	unrecorded unrecorded // the ends of calls that could not be recorded yet
 }
 
-// New returns a kernel made of these parts.
+// New returns a kernel that consists of these parts.
 func New(o Options) *Kernel {
 	if o.ApprovalTime == 0 {
 		o.ApprovalTime = 24 * time.Hour
@@ -183,13 +179,13 @@ func New(o Options) *Kernel {
 	return k
 }
 
-// limits are how many bytes an input and a result's data have at most.
+// limits are the maximum sizes of an input and of a result's data, in bytes.
 type limits struct{ input, output int }
 
-// Limit has calls that begin from now on judged by other limits.
+// Limit sets the limits for calls that begin from now on.
 func (k *Kernel) Limit(input, output int) { k.limits.Store(&limits{input, output}) }
 
-// Limits returns how many bytes an input and a result's data have at most.
+// Limits returns the maximum sizes of an input and of a result's data, in bytes.
 func (k *Kernel) Limits() (input, output int) { l := k.limits.Load(); return l.input, l.output }
 
 // Call takes one request to one recorded result. Every surface, and every
