@@ -175,7 +175,7 @@ if have cc || have gcc; then
 	part "go test of what does not" go_tests "$alone" -short
 	part "secrets, without it" go_tests ./internal/service/secret -run 'ScrubberIsBounded|NoFlood' # computes alone
 	part "hostile scripts, timed" go_tests ./internal/runtime/script -run Hostile # by the clock, which -race would falsify
-	part "readers of events, timed" go_tests ./internal/surface/rest -run ReadersOfEvents # 600 at once, by the clock
+	part "readers of events and lists of calls, timed" go_tests ./internal/surface/rest -run 'ReadersOfEvents|HundredThousand' # 600 at once, and pages of 100,000, by the clock
 	part "cron expressions, beside a walk of every minute" go_tests ./internal/agent/schedule -run Watches # computes alone, and longer than with -race
 else
 	without "race detector" "there is no C compiler; the tests run without it"

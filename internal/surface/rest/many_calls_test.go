@@ -52,6 +52,9 @@ func (b *bench) fillCalls(n int) {
 // A person pages through 100,000 calls, with and without filters, and waits at most 100 ms
 // for each page.
 func TestAHundredThousandCallsArePagedQuickly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is timed: it runs in a part of its own, without the race detector")
+	}
 	b := begin(t, rest.Options{})
 	b.fillCalls(manyCalls)
 	const most = 100 * time.Millisecond
