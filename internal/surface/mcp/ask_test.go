@@ -39,7 +39,7 @@ func accepted(content map[string]any) *sdk.ElicitResult {
 	return &sdk.ElicitResult{Action: "accept", Content: content}
 }
 
-// A caller whom policy lets confirm their own call is asked in a form with the exact arguments, and
+// A caller that policy allows to confirm its own call is asked in a form with the exact arguments, and
 // the answer is the operation's own result. One who is not let is not asked, and what they would
 // answer does not count.
 func TestAFormIsForThoseWhoMayConfirmTheirOwnCalls(t *testing.T) {
