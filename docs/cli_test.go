@@ -33,7 +33,7 @@ func TestCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 		subs := listed(help, "Available Commands:")
-		for _, group := range regexp.MustCompile(`(?m)^(Run and follow|Plugins|Agents|Knowledge|People and rights|Host):$`).FindAllString(help, -1) {
+		for _, group := range regexp.MustCompile(`(?m)^(Run and follow|Plugins|Agents|Knowledge|Users and access|Host):$`).FindAllString(help, -1) {
 			subs = append(subs, listed(help, group)...)
 		}
 		if name := "mortise " + strings.Join(path, " "); len(path) > 0 && (len(subs) == 0 || regexp.MustCompile(`(?m)^  `+name+` (.* )?\[flags\]$`).MatchString(help)) { // a group does nothing by itself

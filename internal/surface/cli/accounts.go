@@ -21,7 +21,7 @@ func (c *command) connect() *cobra.Command {
 	cmd := c.change(spec{
 		anywhere: true,
 		use:      "connect PROVIDER",
-		short:    "Connect your account with a provider, or this host with an editor or a coding agent",
+		short:    "Connect an account of yours, or add this host to an editor or coding agent",
 		long: `Connect your account with a provider, for plugins to act with in your calls; or, by
 the name of a program that is listed below, this host with that program.
 
@@ -72,7 +72,7 @@ func browse(address string) {
 }
 
 func (c *command) accounts() *cobra.Command {
-	return group(spec{use: "accounts", short: "See, test and remove the accounts that you have connected"},
+	return group(spec{use: "accounts", short: "List, test and remove connected accounts"},
 		c.accountsList(), c.accountsTest(), c.accountsRemove())
 }
 
@@ -93,8 +93,8 @@ func (c *command) accountsTest() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "test PROVIDER",
-		short:    "Try whether a token can be had, and say why not",
-		long: `Try whether a token can be had, and say why not.
+		short:    "Test whether an account can get a token",
+		long: `Test whether an account can get a token.
 
 Your own account's is renewed; with --mode service_account or domain_delegate one
 of the host's service account is asked for. The token is not shown.`,
@@ -115,7 +115,7 @@ func (c *command) accountsRemove() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "remove PROVIDER",
-		short:    "Forget your account with a provider, and tell the provider so",
+		short:    "Disconnect an account and revoke its access at the provider",
 		example:  "  mortise accounts remove google",
 	}, func(ctx context.Context, q *ask) (done, error) {
 		gone, err := q.Accounts().Remove(ctx, q.args[0])

@@ -11,7 +11,7 @@ import (
 )
 
 func (c *command) adapters() *cobra.Command {
-	return group(spec{use: "adapters", short: "Take in what happened elsewhere"}, c.adaptersDeliver())
+	return group(spec{use: "adapters", short: "Deliver external events to adapters"}, c.adaptersDeliver())
 }
 
 func (c *command) adaptersDeliver() *cobra.Command {
@@ -20,8 +20,8 @@ func (c *command) adaptersDeliver() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "deliver ADAPTER",
-		short:    "Give an event to an adapter, and make a plan of what it means",
-		long: `Give an event to an adapter, and make a plan of what it means.
+		short:    "Deliver an event to an adapter and make a plan of its intent",
+		long: `Deliver an event to an adapter and make a plan of its intent.
 
 ADAPTER is an operation of kind adapter: name, name/op or name/op@versions. It says
 what is wanted and who the other system says it was. 'mortise identities' says who

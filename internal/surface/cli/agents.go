@@ -19,8 +19,8 @@ import (
 func (c *command) agents() *cobra.Command {
 	cmd := group(spec{
 		use:   "agents",
-		short: "Make agents, and look after them",
-		long: `Make agents, and look after them.
+		short: "Manage agents",
+		long: `Manage agents.
 
 An agent has a prompt, plugins of its own, a memory and conversations. Each use of a
 tool is a call like any other, with the rights of the user in the conversation.
@@ -119,7 +119,7 @@ func (c *command) agentsCreate() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "create ID",
-		short:    "Make an agent, which is stopped and has the plugins that all agents have",
+		short:    "Create an agent, stopped and with the plugins of all agents",
 		example: `  mortise agents create support --prompt "You help customers of a bakery."
   mortise plugins enable orders --agent support
   mortise chat support`,
@@ -158,7 +158,7 @@ func (c *command) agentsSet() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "set ID",
-		short:    "Change the prompt, the tier or the settings of an agent; what is not given stays",
+		short:    "Change the prompt, tier or settings of an agent",
 		example: `  mortise agents set support --prompt-file support.md
   mortise agents set support --settings support.json --tier heavy`,
 		complete: c.completeAgents,
@@ -185,7 +185,7 @@ func (c *command) agentsChange(verb, short, what string, do func(client.Agents, 
 }
 
 func (c *command) agentsList() *cobra.Command {
-	return list(c, spec{anywhere: true, use: "list", short: "List the agents there are", example: "  mortise agents list"}, view.Agents,
+	return list(c, spec{anywhere: true, use: "list", short: "List agents", example: "  mortise agents list"}, view.Agents,
 		func(ctx context.Context, q *ask) ([]host.Agent, error) { return q.Agents().List(ctx) })
 }
 
@@ -193,7 +193,7 @@ func (c *command) agentsShow() *cobra.Command {
 	return show(c, spec{
 		anywhere: true,
 		use:      "show ID",
-		short:    "Show an agent: its plugins and by what it has them, its channels, what it remembers",
+		short:    "Show an agent: its plugins, channels and memory",
 		example:  "  mortise agents show support",
 		complete: c.completeAgents,
 	}, func(ctx context.Context, q *ask) (host.AgentShown, error) { return q.Agents().Show(ctx, q.args[0]) }, view.Agent)
@@ -204,7 +204,7 @@ func (c *command) agentsSchedule() *cobra.Command {
 	spec := spec{
 		anywhere: true,
 		use:      "schedule ID",
-		short:    "Have an agent asked at set times, and print the id of the feed that does it",
+		short:    "Run an agent on a schedule and print the id of its feed",
 		long: `Have an agent asked at set times, in a conversation of its own each, and print the id
 of the feed that does it. The turns have the rights of the feed's owner: you.
 'mortise serve' makes them while the agent is started; 'mortise feeds' shows, pauses

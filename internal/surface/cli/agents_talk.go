@@ -19,7 +19,7 @@ func (c *command) agentsMemory() *cobra.Command {
 	return list(c, spec{
 		anywhere: true,
 		use:      "memory ID",
-		short:    "Show what an agent remembers, the newest first",
+		short:    "Show the memory of an agent, the newest first",
 		example:  "  mortise agents memory support --search hours",
 		complete: c.completeAgents,
 		flags: func(cmd *cobra.Command) {
@@ -35,7 +35,7 @@ func (c *command) agentsRemember() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "remember ID KEY TEXT",
-		short:    "Have an agent remember something, in place of what it had under that key",
+		short:    "Store a memory of an agent under a key",
 		example:  `  mortise agents remember support hours "The shop is open from 7 to 18."`,
 		complete: c.completeAgents,
 	}, func(ctx context.Context, q *ask) (done, error) {
@@ -47,7 +47,7 @@ func (c *command) agentsForget() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "forget ID KEY",
-		short:    "Take something from what an agent remembers",
+		short:    "Delete a memory of an agent",
 		example:  "  mortise agents forget support hours",
 		complete: c.ofAgent(client.Offers.Memories),
 	}, func(ctx context.Context, q *ask) (done, error) {
@@ -96,7 +96,7 @@ func (c *command) agentsEnd() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "end ID [SESSION]",
-		short:    "End a conversation with an agent: the one that is named, else your own newest at the terminal",
+		short:    "End a conversation with an agent, by default your newest one at the terminal",
 		long: `End a conversation with an agent: the one that is named, else your own newest at the
 terminal. A turn that goes on is waited for. The agent's plugins hear
 session.closed@v1 with the reason user: in the host that serves, or here where none

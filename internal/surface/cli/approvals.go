@@ -14,8 +14,8 @@ import (
 func (c *command) approvals() *cobra.Command {
 	return group(spec{
 		use:   "approvals",
-		short: "Decide about what waits for a person",
-		long: `Decide about what waits for a person.
+		short: "Approve or deny pending calls and plans",
+		long: `Approve or deny pending calls and plans.
 
 Policy says what has to wait, and who may agree: a permit for the action approve, or
 approvals.by in mortise.yaml. The requester cannot agree, and no agent can; with
@@ -33,7 +33,7 @@ func (c *command) approvalsList() *cobra.Command {
 	var last int
 	return list(c, spec{
 		anywhere: true,
-		use:      "list", short: "List what waits for a person, as far as you asked for it or may decide it", example: "  mortise approvals list --all",
+		use:      "list", short: "List approvals that you requested or may decide", example: "  mortise approvals list --all",
 		flags: func(cmd *cobra.Command) { cmd.Flags().BoolVar(&all, "all", false, "those that were decided too") },
 		limit: &limit{"last", &last, 50, "how many approvals"}, watch: true,
 	}, view.Approvals, func(ctx context.Context, q *ask) ([]*host.Question, error) {
@@ -67,7 +67,7 @@ func (c *command) approvalsApprove() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "approve ID|TOKEN",
-		short:    "Agree to one call or plan; the call goes on, and its end is shown",
+		short:    "Approve one call or plan, then run the call and show its result",
 		long: `Agree to one call or plan. A call goes on in the process that waits for it or in
 'mortise serve', and otherwise here. Its result is shown, and the exit status is that
 of 'mortise run'. What another program runs is agreed to and not waited for.`,
@@ -102,7 +102,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "deny ID|TOKEN",
-		short:    "Refuse one call or plan; the requester may do so too",
+		short:    "Deny one call or plan; the requester may withdraw it",
 		example:  `  mortise approvals deny 3f21aa --reason "the wrong address"`,
 		complete: c.offering(client.Offers.Approvals),
 		flags: func(cmd *cobra.Command) {

@@ -19,8 +19,8 @@ func (c *command) pluginsDiff() *cobra.Command {
 	return show(c, spec{
 		anywhere: true,
 		use:      "diff NAME[@VERSION]",
-		short:    "Show what is different in a plugin that is held",
-		long: `Show what is different in a plugin that is held, compared with the version that
+		short:    "Show the changes in a quarantined plugin",
+		long: `Show the changes in a quarantined plugin, compared with the version that
 was approved: what it may do, what it says, its schemas, its files. Invisible
 characters are written out. None of its code runs.`,
 		example:  "  mortise plugins diff mail",
@@ -36,8 +36,8 @@ func (c *command) pluginsApprove() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "approve NAME[@VERSION]",
-		short:    "Let a plugin be called that is held because it changed",
-		long: `Let a plugin be called that is held because it changed. The difference to what was
+		short:    "Approve a quarantined plugin",
+		long: `Approve a quarantined plugin. The difference to what was
 approved before is shown first. Only what was shown is approved: if anything is
 another by then, nothing happens. Where the manifest leaves operations or schemas
 open, the code is asked for them once you have said yes, and what it adds is shown

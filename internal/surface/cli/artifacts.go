@@ -159,7 +159,7 @@ func (c *command) artifactsGet() *cobra.Command {
 	var in, to string
 	cmd := &cobra.Command{
 		Use:   "get ARTIFACT",
-		Short: "Write the bytes of an artifact, held against its hash",
+		Short: "Export an artifact, verified against its hash",
 		Example: `  mortise artifacts get auth.log.1 --session sess_4f2a | grep sshd
   mortise artifacts get art_5c01d2e3 -o report.pdf`,
 		Args:              cobra.ExactArgs(1),

@@ -19,7 +19,7 @@ func (c *command) backup() *cobra.Command {
 	o := upkeep.BackupOptions{}
 	return c.command(spec{
 		use:   "backup [FILE]",
-		short: "Write everything but the keys to one file, also while a host is at work",
+		short: "Back up everything but the keys to one file, also while a host runs",
 		long: `Write everything but the keys to one file: the database as it is at one moment, the
 packages, the bytes of artifacts, reference data, the configuration and its policies.
 Hosts may be at work meanwhile.

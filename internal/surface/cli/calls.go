@@ -15,8 +15,8 @@ import (
 func (c *command) calls() *cobra.Command {
 	return group(spec{
 		use:   "calls",
-		short: "Follow, await, stop and settle calls",
-		long: `Follow, await, stop and settle calls: those with effects, a key or an approval, and
+		short: "List, follow, cancel and settle calls",
+		long: `List, follow, cancel and settle calls: those with effects, a key or an approval, and
 those that were queued. All calls are in 'mortise ledger list'.
 
 Ids may be abbreviated to their beginning, or to the last six characters or more.`,

@@ -17,8 +17,8 @@ import (
 func (c *command) callsFollow() *cobra.Command {
 	return &cobra.Command{
 		Use:   "follow ID",
-		Short: "Print what happens to a call as it happens, until its end",
-		Long: `Print what happens to a call as it happens, until its end. It changes nothing: a
+		Short: "Follow a call until it ends",
+		Long: `Follow a call until it ends. It changes nothing: a
 queued call is run by others. The status is that of 'mortise run'.`,
 		Example:           "  mortise calls follow 3f21aa",
 		Args:              cobra.ExactArgs(1),
@@ -55,7 +55,7 @@ func (c *command) callsWait() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "wait ID",
-		short:    "Wait for the end of a call, and run it if it is queued and no other process does",
+		short:    "Wait for a call to end, and run it if it is queued here",
 		long: `Wait for the end of a call and print its result as 'mortise run' does, with the same
 status. A queued call is run here, unless another process takes it first. If the call
 waits for approval, the command waits too.`,
@@ -93,7 +93,7 @@ func (c *command) callsCancel() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "cancel ID",
-		short:    "Stop a call: one that waits fails at once, one that runs is told",
+		short:    "Cancel a call",
 		long: `Stop a call. One that waits or is queued fails at once. One that runs is told by the
 process that runs it, and ends by itself: effects that it had are not undone. The
 principal that made the call may stop it, and so may those who may approve its

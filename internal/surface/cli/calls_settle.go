@@ -22,8 +22,8 @@ func (c *command) callsSettle() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "settle ID (--succeeded | --failed | --not-done | --ask)",
-		short:    "Record the outcome of a call whose result is unknown, or ask its operator",
-		long: `Record the outcome of a call whose result is unknown, or ask its operator.
+		short:    "Settle a call whose outcome is unknown",
+		long: `Settle a call whose outcome is unknown.
 
 A call is unknown when an effect was sent and its answer never came. It is not
 repeated. Check the other system, then record how the call ended and how you know;

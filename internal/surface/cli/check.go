@@ -21,8 +21,8 @@ func (c *command) check() *cobra.Command {
 	var against, junit string
 	return c.command(spec{
 		use:   "check PATH",
-		short: "Judge a plugin, or a tree of them, by its contract",
-		long: `Judge a plugin, or a tree of them, by its contract: the manifest, whether it starts,
+		short: "Check a plugin, or a tree of plugins, against its contract",
+		long: `Check a plugin, or a tree of plugins, against its contract: the manifest, whether it starts,
 whether its code is what the manifest says, whether its examples run, what the contract
 asks of each kind of operation, and whether a new version keeps what earlier ones
 promised. It runs in a host of its own that is thrown away. Operations with effects are

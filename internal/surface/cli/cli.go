@@ -186,8 +186,8 @@ func (c *command) groups() []helpGroup {
 		{"plugins", "Plugins", []*cobra.Command{c.new(), c.plugins(), c.check(), c.test(), c.route(), c.adapters()}},
 		{"agents", "Agents", []*cobra.Command{c.agents(), c.chat(), c.mcp(), c.hook(), c.models()}},
 		{"knowledge", "Knowledge", []*cobra.Command{c.knowledge(), c.reference()}},
-		{"people", "People and rights", []*cobra.Command{c.policy(), c.identities(), c.users(), c.tenants(), c.tokens(), c.quotas(), c.secrets(), c.connect(), c.accounts()}},
-		{"hosts", "Hosts elsewhere", []*cobra.Command{c.login(), c.logout(), c.contexts()}},
+		{"people", "Users and access", []*cobra.Command{c.policy(), c.identities(), c.users(), c.tenants(), c.tokens(), c.quotas(), c.secrets(), c.connect(), c.accounts()}},
+		{"hosts", "Remote hosts", []*cobra.Command{c.login(), c.logout(), c.contexts()}},
 		{hostGroup, "Host", []*cobra.Command{c.serve(), c.console(), c.doctor(), c.configuration(), c.backup(), c.restore(), c.recovery(), c.retention(), c.erase(), c.version()}},
 	}
 }

@@ -21,7 +21,7 @@ where --config or MORTISE_CONFIG says. Every key is optional.`,
 	}, c.command(spec{
 		use: "show", short: "Show the configuration in force, defaults included", example: "  mortise config show", door: nowhere,
 	}, func(context.Context, *ask) error { return c.showConfig() }), c.command(spec{
-		use: "check [FILE]", short: "Say whether a configuration file can be used", example: "  mortise config check ./mortise.yaml", door: nowhere,
+		use: "check [FILE]", short: "Check a configuration file", example: "  mortise config check ./mortise.yaml", door: nowhere,
 	}, func(ctx context.Context, q *ask) error {
 		if len(q.args) == 1 {
 			c.config = q.args[0]

@@ -11,7 +11,7 @@ import (
 )
 
 func (c *command) doctor() *cobra.Command {
-	return c.command(spec{use: "doctor", short: "Say what this machine or a server has and what is missing", example: "  mortise doctor\n  mortise doctor --server https://mortise.example.com", door: nowhere,
+	return c.command(spec{use: "doctor", short: "Check this machine or a server for problems", example: "  mortise doctor\n  mortise doctor --server https://mortise.example.com", door: nowhere,
 		long: `Say what this machine has and what is missing, or with --server how a host can be used
 from here: whether it is reached and ready, until when its certificate lasts, whether its
 clock is right, whether the token in MORTISE_TOKEN, or of

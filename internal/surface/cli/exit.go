@@ -120,7 +120,7 @@ func errorOf(err error) map[string]any {
 func exitHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",
-		Short: "What the exit status of a command means",
+		Short: "List the exit statuses",
 		Long:  view.ExitCodes,
 	}
 }

@@ -20,8 +20,8 @@ import (
 func (c *command) feeds() *cobra.Command {
 	return group(spec{
 		use:   "feeds",
-		short: "Have operations run at set times",
-		long: `Have operations run at set times, unattended.
+		short: "Run operations on a schedule",
+		long: `Run operations on a schedule, unattended.
 
 A feed runs in the name of who made it, with those of their rights that they still
 have. 'mortise serve' makes the runs; each is a call like any other.`,
@@ -64,8 +64,8 @@ func (c *command) feedsCreate() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "create PLUGIN[/OPERATION]",
-		short:    "Make a feed, and print its id",
-		long: `Make a feed, and print its id.
+		short:    "Create a feed and print its id",
+		long: `Create a feed and print its id.
 
 Without an operation, the plugin's default for feeds is meant. A plugin that lists
 what may be scheduled is taken at its word; of one that does not, only what has no
@@ -96,7 +96,7 @@ func (c *command) feedsEdit() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "change ID",
-		short:    "Give a feed you made other times or another input",
+		short:    "Change the schedule or input of a feed",
 		long: `Give a feed that you made other times or another input. What is not said stays as it is,
 and so do its runs and how far it has come, unless --cursor reset has it start over once. It
 has a cursor for each knowledge base: one that it was not about before has none yet.`,
@@ -201,8 +201,8 @@ func (c *command) feedsRun() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "run ID",
-		short:    "Make a run of a feed now, beside its times",
-		long: `Make a run of a feed now, beside its times, in the name of its owner.
+		short:    "Run a feed now",
+		long: `Run a feed now, in the name of its owner.
 
 It is queued, and 'mortise serve' runs it; with --wait this command does, unless
 another process takes it first, and prints the result.`,

@@ -17,7 +17,7 @@ func (c *command) identities() *cobra.Command {
 }
 
 func (c *command) identitiesList() *cobra.Command {
-	return list(c, spec{anywhere: true, use: "list", short: "List who is who, with the scopes they have that way", example: "  mortise identities list"}, view.Identities,
+	return list(c, spec{anywhere: true, use: "list", short: "List linked identities and their scopes", example: "  mortise identities list"}, view.Identities,
 		func(ctx context.Context, q *ask) ([]host.Identity, error) { return q.Identities().List(ctx) })
 }
 
@@ -57,7 +57,7 @@ func (c *command) identitiesUnlink() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "unlink PROVIDER EXTERNAL_ID",
-		short:    "Take a link back; plans that were made by then go on",
+		short:    "Remove an identity link",
 		example:  "  mortise identities unlink slack T061EG9R6/W021FGA1Z",
 	}, func(ctx context.Context, q *ask) (done, error) {
 		i, err := q.Identities().Unlink(ctx, q.args[0], q.args[1])

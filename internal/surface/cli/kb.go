@@ -19,8 +19,8 @@ import (
 func (c *command) knowledge() *cobra.Command {
 	return group(spec{
 		use:   "kb",
-		short: "Keep knowledge bases, and search them",
-		long: `Keep knowledge bases, and search them.
+		short: "Manage and search knowledge bases",
+		long: `Manage and search knowledge bases.
 
 A knowledge base holds documents as text, cut into passages that are found by their
 words. Files of PDF, Word, PowerPoint, Excel, HTML and mail are read in a process of
@@ -33,7 +33,7 @@ func (c *command) kbCreate() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "create ID",
-		short:    "Begin a knowledge base",
+		short:    "Create a knowledge base",
 		example:  `  mortise kb create handbook --name "The handbook"`,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&base.Name, "name", "", "what people call it; the id if empty")
@@ -59,8 +59,8 @@ func (c *command) kbAdd() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "add FILE...",
-		short:    "Put files into a knowledge base",
-		long: `Put files into a knowledge base.
+		short:    "Add files to a knowledge base",
+		long: `Add files to a knowledge base.
 
 What was put there under the same source is replaced; the same again is skipped. The
 source of a file is its absolute path, unless --source names another. A file that
@@ -166,8 +166,8 @@ func (c *command) kbSearch() *cobra.Command {
 		anywhere: true,
 		use:      "search QUERY",
 		args:     cobra.MinimumNArgs(1),
-		short:    "Find the passages that fit best",
-		long: `Find the passages that fit best.
+		short:    "Search for the best passages",
+		long: `Search for the best passages.
 
 A query is words: a passage that has one of them is found, and those that have more,
 and rarer ones, come first. Letter case does not count.`,
@@ -226,8 +226,8 @@ func (c *command) kbEmbed() *cobra.Command {
 	return list(c, spec{
 		anywhere: true,
 		use:      "embed [ID...]",
-		short:    "Make the embeddings that knowledge bases lack",
-		long: `Make the embeddings that knowledge bases lack, of all of them where none is named.
+		short:    "Compute missing embeddings of knowledge bases",
+		long: `Compute missing embeddings of knowledge bases, of all of them where none is named.
 
 Passages lack them that came while the model of embeddings could not be asked, or
 before one was configured, or another. Until then they are found by their words.
@@ -265,7 +265,7 @@ func (c *command) kbDelete() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "delete ID [DOCUMENT]",
-		short:    "Delete a document, or a knowledge base with all that is in it",
+		short:    "Delete a document, or a knowledge base with all its documents",
 		example: `  mortise kb delete handbook doc_5c01d2
   mortise kb delete handbook`,
 	}, func(ctx context.Context, q *ask) (done, error) {

@@ -15,7 +15,7 @@ import (
 )
 
 func (c *command) ledger() *cobra.Command {
-	return group(spec{use: "ledger", short: "Read and verify the record of every call"}, c.ledgerList(), c.ledgerShow(), c.ledgerVerify())
+	return group(spec{use: "ledger", short: "Read and verify the ledger"}, c.ledgerList(), c.ledgerShow(), c.ledgerVerify())
 }
 
 // reading opens the store for reading alone, and says so where there is none.
@@ -70,8 +70,8 @@ func (c *command) ledgerList() *cobra.Command {
 func (c *command) ledgerShow() *cobra.Command {
 	return c.command(spec{
 		use:   "show ID",
-		short: "Show all that is recorded of a call, by its id, or one entry, by its number",
-		long: `Show all that is recorded of a call, by its id, or one entry, by its number. Where
+		short: "Show the entries of a call, or one entry",
+		long: `Show the entries of a call, or one entry. Where
 several nodes write to one database each has a chain of its own, and CHAIN/NUMBER
 names an entry: 2/17.`,
 		example: `  mortise ledger show 17
@@ -100,7 +100,7 @@ names an entry: 2/17.`,
 }
 
 func (c *command) ledgerVerify() *cobra.Command {
-	return c.command(spec{use: "verify", short: "Prove that no entry was changed, removed, moved or added", example: "  mortise ledger verify", door: nowhere},
+	return c.command(spec{use: "verify", short: "Verify that no entry was changed, removed, moved or added", example: "  mortise ledger verify", door: nowhere},
 		func(ctx context.Context, _ *ask) error {
 			if database, err := c.place().FindDatabase(); err == nil && c.home != "" {
 				if err := setup.CheckDatabase(ctx, c.home, database); err != nil {

@@ -17,8 +17,8 @@ func (c *command) login() *cobra.Command {
 	var name string
 	return c.change(spec{
 		use:   "login --server URL",
-		short: "Keep a token for a host elsewhere, and use that host from now on",
-		long: `Keep a token for a host elsewhere, and use that host from now on.
+		short: "Log in to a remote host and use it from now on",
+		long: `Log in to a remote host and use it from now on.
 
 The token is asked for without being shown, or is one line of standard input; the owner
 of the host makes it with 'mortise tokens create'. The host is asked whose it is, and it
@@ -53,8 +53,8 @@ Commands go to the context in use unless --server, --embedded or --home say othe
 
 func (c *command) logout() *cobra.Command {
 	return c.change(spec{
-		use: "logout [NAME]", short: "Forget a context with its token, the one in use without a name", example: "  mortise logout", door: nowhere,
-		long: "Forget a context with its token, the one in use without a name. The token stays good\nuntil it expires; 'mortise tokens revoke' ends it.",
+		use: "logout [NAME]", short: "Log out: delete a context and its token", example: "  mortise logout", door: nowhere,
+		long: "Log out: delete a context and its token. The token stays good\nuntil it expires; 'mortise tokens revoke' ends it.",
 	}, func(_ context.Context, q *ask) (done, error) { return forgot(strings.Join(q.args, "")) })
 }
 
@@ -64,7 +64,7 @@ func forgot(name string) (done, error) {
 }
 
 func (c *command) contexts() *cobra.Command {
-	return group(spec{use: "contexts", short: "Choose among the hosts that you have logged in to"},
+	return group(spec{use: "contexts", short: "Manage the hosts that you are logged in to"},
 		list(c, spec{use: "list", short: "List the hosts that you have logged in to", example: "  mortise contexts list", door: nowhere}, view.Contexts,
 			func(context.Context, *ask) (rows []view.Context, err error) {
 				all, err := client.ReadContexts()
@@ -73,12 +73,12 @@ func (c *command) contexts() *cobra.Command {
 				}
 				return rows, err
 			}),
-		c.change(spec{use: "use NAME", short: "Use a host from now on", example: "  mortise contexts use mortise.example.com", door: nowhere},
+		c.change(spec{use: "use NAME", short: "Switch to another host", example: "  mortise contexts use mortise.example.com", door: nowhere},
 			func(_ context.Context, q *ask) (done, error) {
 				used, err := client.Use(q.args[0])
 				return done{value: view.ContextOf(used.Name, used.URL, used.Principal, true), said: fmt.Sprintf("%s is in use: %s, as %s", used.Name, used.URL, used.Principal)}, err
 			}),
-		c.change(spec{use: "remove NAME", short: "Forget a host with its token", example: "  mortise contexts remove mortise.example.com", door: nowhere},
+		c.change(spec{use: "remove NAME", short: "Delete a context and its token", example: "  mortise contexts remove mortise.example.com", door: nowhere},
 			func(_ context.Context, q *ask) (done, error) { return forgot(q.args[0]) }))
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func (c *command) models() *cobra.Command {
-	return group(spec{use: "models", short: "See and try the language models that plugins may ask"}, c.modelsList(), c.modelsTest())
+	return group(spec{use: "models", short: "List and test language models"}, c.modelsList(), c.modelsTest())
 }
 
 func (c *command) modelsList() *cobra.Command {
@@ -37,8 +37,8 @@ func (c *command) modelsTest() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "test [NAME]",
-		short:    "Ask a model, or each of them, for one word, and say what happened",
-		long: `Ask a model, or each of them, for one word, and say what happened.
+		short:    "Test a model, or all of them, with a one-word request",
+		long: `Test a model, or all of them, with a one-word request.
 
 These are real queries: they cost a little, count towards the budgets and are in
 the ledger. The exit status is not 0 if a model did not answer.`,

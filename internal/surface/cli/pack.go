@@ -16,7 +16,7 @@ func (c *command) pluginsPack() *cobra.Command {
 	var secrets, force bool
 	return c.command(spec{
 		use:   "pack DIR",
-		short: "Make a package file of a plugin, the same bytes each time",
+		short: "Pack a plugin into a reproducible package file",
 		long: `Make a package file of the plugin in a directory. The same files make the same bytes, on
 any machine: what is printed as its digest is what it has where it is registered.
 
@@ -53,8 +53,8 @@ says that it is meant.`,
 func (c *command) pluginsKeygen() *cobra.Command {
 	return c.command(spec{
 		use:   "keygen FILE",
-		short: "Make a key to sign packages with",
-		long: `Make a key to sign packages with, in the format of minisign and without a password: FILE,
+		short: "Create a key pair for signing packages",
+		long: `Create a key pair for signing packages, in the format of minisign and without a password: FILE,
 which you keep to yourself, and FILE.pub, which is for those who are to trust you.`,
 		example: "  mortise plugins keygen acme.key",
 		door:    nowhere,
@@ -102,7 +102,7 @@ func (c *command) pluginsVerify() *cobra.Command {
 	var key string
 	return c.command(spec{
 		use:   "verify FILE",
-		short: "Say who signed a package file",
+		short: "Verify the signature of a package file",
 		long: `Say which of the publishers in plugins.trust signed a package file, or whether the holder of
 one key did. Registering it does the same.`,
 		example: `  mortise plugins verify letters-1.0.0.tar.gz

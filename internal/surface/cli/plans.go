@@ -16,7 +16,7 @@ import (
 )
 
 func (c *command) plans() *cobra.Command {
-	return group(spec{use: "plans", short: "Make plans of what agents propose, approve and run them"},
+	return group(spec{use: "plans", short: "Submit, approve and run plans of agents"},
 		c.plansSubmit(), c.plansList(), c.plansShow(), c.plansDecide(true), c.plansDecide(false), c.plansCancel(), c.plansResume())
 }
 
@@ -26,8 +26,8 @@ func (c *command) plansSubmit() *cobra.Command {
 	var wait bool
 	return c.command(spec{
 		use:   "submit AGENT",
-		short: "Ask an agent, and make a plan of what it proposes",
-		long: `Ask an agent, and make a plan of what it proposes.
+		short: "Ask an agent for a proposal and make a plan of it",
+		long: `Ask an agent for a proposal and make a plan of it.
 
 AGENT is an operation of kind agent: name, name/op or name/op@versions. Its input is
 {"intent": {"type": ..., "payload": {...}}, "context": {...}, "constraints": {...}}.
@@ -181,7 +181,7 @@ func joined(states []host.PlanState) string {
 }
 
 func (c *command) plansShow() *cobra.Command {
-	return show(c, spec{use: "show ID", short: "Show a plan with its steps, or the one whose id begins so", example: "  mortise plans show 3f21aa --watch", anywhere: true, door: inStore, complete: c.offering(client.Offers.Plans), watch: true},
+	return show(c, spec{use: "show ID", short: "Show a plan with its steps", example: "  mortise plans show 3f21aa --watch", anywhere: true, door: inStore, complete: c.offering(client.Offers.Plans), watch: true},
 		func(ctx context.Context, q *ask) (*host.Plan, error) { return q.Plans().Get(ctx, q.args[0], "see") },
 		func(w io.Writer, v *host.Plan) error {
 			if err := view.Plan(w, c.errs, v); err != nil {
@@ -203,7 +203,7 @@ func (c *command) planChange(s spec, do func(ctx context.Context, q *ask, id str
 // plansDecide is `plans approve` or `plans deny`.
 func (c *command) plansDecide(approve bool) *cobra.Command {
 	var reason string
-	s := spec{use: "approve ID", short: "Agree to a whole plan, with everything that 'plans show' shows of it", example: "  mortise plans approve 3f21aa --as ann"}
+	s := spec{use: "approve ID", short: "Approve a whole plan, exactly as 'plans show' shows it", example: "  mortise plans approve 3f21aa --as ann"}
 	if !approve {
 		s.use, s.short, s.example = "deny ID", "Refuse a plan that waits for approval; nothing of it runs", `  mortise plans deny 3f21aa --reason "not this week"`
 	}
@@ -234,7 +234,7 @@ func (c *command) decidePlan(ctx context.Context, q *ask, id string, approve boo
 func (c *command) plansCancel() *cobra.Command {
 	var reason string
 	return c.planChange(spec{
-		use: "cancel ID", short: "Stop a plan: the step that is running is told, and those after it never run", example: "  mortise plans cancel 3f21aa",
+		use: "cancel ID", short: "Cancel a plan: signal the running step and skip the others", example: "  mortise plans cancel 3f21aa",
 		flags: func(cmd *cobra.Command) { reasonFlag(cmd, &reason) },
 	}, func(ctx context.Context, q *ask, id string) (*host.Plan, error) {
 		v, err := q.Plans().Cancel(ctx, id, reason)
@@ -248,7 +248,7 @@ func (c *command) plansCancel() *cobra.Command {
 func (c *command) plansResume() *cobra.Command {
 	var wait bool
 	return c.planChange(spec{
-		use: "resume ID", short: "Let a plan go on that is queued, or whose unknown step was settled", example: "  mortise plans resume 3f21aa --wait",
+		use: "resume ID", short: "Resume a queued plan, or one whose unknown step was settled", example: "  mortise plans resume 3f21aa --wait",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().BoolVar(&wait, "wait", false, "run it here if no other process does, and stay until it has ended")
 		},

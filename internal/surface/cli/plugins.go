@@ -14,7 +14,7 @@ import (
 )
 
 func (c *command) plugins() *cobra.Command {
-	cmd := group(spec{use: "plugins", short: "Register, list and switch plugins"},
+	cmd := group(spec{use: "plugins", short: "Register, list, enable and disable plugins"},
 		c.pluginsList(), c.pluginsShow(), c.pluginsActions(), c.pluginsRegister(), c.pluginsEnable(), c.pluginsDisable(),
 		c.pluginsDiff(), c.pluginsApprove(), c.pluginsEnvironment(), c.pluginsMap(),
 		c.pluginsSubscribe("subscribe", "Let a plugin act for you, with your accounts and secrets", "acts for you", client.Plugins.Subscribe),
@@ -29,7 +29,7 @@ func (c *command) pluginsList() *cobra.Command {
 	var kinds []plugin.Kind
 	return c.command(spec{
 		anywhere: true,
-		use:      "list", short: "List the plugins there are", example: "  mortise plugins list --kind tool",
+		use:      "list", short: "List plugins", example: "  mortise plugins list --kind tool",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&kind, "kind", "", "only those with an operation of this kind: agent, operator, tool, adapter")
 			c.agentFlag(cmd, &agent, "say of each whether this agent has it")
@@ -196,7 +196,7 @@ func (c *command) pluginsEnable() *cobra.Command {
 	return c.switching(spec{
 		anywhere: true,
 		use:      "enable NAME[@VERSIONS]",
-		short:    "Let a plugin be called; or give it to an agent, or to all",
+		short:    "Enable a plugin, or assign it to agents",
 		long: `Let a plugin be called. With --agent it is given to an agent instead, and with --all to
 all agents, those that are made later too. The agent then runs the plugin's hooks, and
 may use its operations as far as policy allows them to the agent and to the principal
@@ -214,7 +214,7 @@ func (c *command) pluginsDisable() *cobra.Command {
 	return c.switching(spec{
 		anywhere: true,
 		use:      "disable NAME[@VERSIONS]",
-		short:    "Keep a plugin from being called; or take it from an agent, or from all",
+		short:    "Disable a plugin, or remove it from agents",
 		long: `Keep a plugin from being called. With --agent it is taken from an agent instead, also
 where all others have it, and with --all it is no longer what all agents have: those
 that were given it by name keep it.`,
@@ -227,7 +227,7 @@ that were given it by name keep it.`,
 }
 
 func (c *command) pluginsRollback() *cobra.Command {
-	return c.switching(spec{anywhere: true, use: "rollback NAME", short: "Go back to the approved version below the one in use", example: "  mortise plugins rollback mail"},
+	return c.switching(spec{anywhere: true, use: "rollback NAME", short: "Roll back to the previous approved version", example: "  mortise plugins rollback mail"},
 		func(ctx context.Context, q *ask) ([]host.PluginInfo, error) {
 			left, back, err := q.Plugins().Rollback(ctx, q.args[0])
 			return []host.PluginInfo{left, back}, err
@@ -235,7 +235,7 @@ func (c *command) pluginsRollback() *cobra.Command {
 }
 
 func (c *command) pluginsDelete() *cobra.Command {
-	return c.switching(spec{anywhere: true, use: "delete NAME[@VERSION]", short: "Take a plugin out of the registry", example: "  mortise plugins delete mail@1.2.0"},
+	return c.switching(spec{anywhere: true, use: "delete NAME[@VERSION]", short: "Delete a plugin from the registry", example: "  mortise plugins delete mail@1.2.0"},
 		func(ctx context.Context, q *ask) ([]host.PluginInfo, error) {
 			info, err := q.Plugins().Delete(ctx, q.args[0])
 			info.State = "deleted"

@@ -17,7 +17,7 @@ func (c *command) pluginsEnvironment() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "environment NAME[@VERSION]",
-		short:    "Install what a Python plugin requires, for it alone",
+		short:    "Install the Python packages that a plugin requires, for it alone",
 		long: `Install the wheels that the requirements.txt of a Python plugin names, for that plugin
 alone: each line one version with its hashes. They come from a directory, or from where
 plugins.environments in mortise.yaml says, which must allow it. No code is run for it.

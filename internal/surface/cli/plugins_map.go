@@ -17,7 +17,7 @@ func (c *command) pluginsMap() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "map NAME/OPERATION[@VERSION]",
-		short:    "Say what an operation of a plugin does, in place of what it declares",
+		short:    "Classify an operation, overriding what its plugin declares",
 		long: `Say which effects an operation of an installed plugin has, in place of those that it
 declares. Policy judges by what you say, and the host refuses every other effect. Less than
 what is declared holds only where plugins run in a complete sandbox; elsewhere the

@@ -28,8 +28,8 @@ func (c *command) policyPut() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "put NAME FILE",
-		short:    "Store a text of policies under a name, and put it into force",
-		long: `Store a text of policies under a name, and put it into force, in place of the text
+		short:    "Store policies under a name and put them into force",
+		long: `Store policies under a name and put them into force, in place of the text
 that had the name. It is refused, by line and column, where the policies that would
 come of it cannot be used together, or would keep you from changing them again; the
 old ones stay in force then. Hosts that are running follow within seconds. It needs the
@@ -59,7 +59,7 @@ func readPolicy(path string) ([]byte, error) {
 }
 
 func (c *command) policyDelete() *cobra.Command {
-	return c.change(spec{anywhere: true, use: "delete NAME", short: "Take a stored text of policies out of force", example: "  mortise policy delete mail"},
+	return c.change(spec{anywhere: true, use: "delete NAME", short: "Delete stored policies", example: "  mortise policy delete mail"},
 		func(ctx context.Context, q *ask) (done, error) {
 			gone, err := q.Policies().Delete(ctx, q.args[0], "")
 			return done{value: map[string]any{"name": q.args[0], "version": gone.Version}, said: q.args[0] + " is not in force any more"}, err

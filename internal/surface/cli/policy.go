@@ -17,8 +17,8 @@ import (
 func (c *command) policy() *cobra.Command {
 	return group(spec{
 		use:   "policy",
-		short: "Check, explain, try out and store policies",
-		long: `Check, explain, try out and store policies. They are files in the Cedar language,
+		short: "Check, explain, simulate and store policies",
+		long: `Check, explain, simulate and store policies. They are files in the Cedar language,
 named under policy.files in mortise.yaml, texts that are stored with 'mortise policy
 put', and the rules under policy.allow. Silence denies, a forbid wins, and @approval
 on a permit makes a call wait for a person.`,
@@ -28,9 +28,9 @@ on a permit makes a call wait for a person.`,
 func (c *command) policyCheck() *cobra.Command {
 	return c.command(spec{
 		use:     "check [FILE...]",
-		short:   "Say what is wrong with policies, by line and column",
+		short:   "Check policies and report problems by line and column",
 		example: "  mortise policy check ./policies",
-		long: `Say what is wrong with policies, by line and column: files or directories of
+		long: `Check policies and report problems by line and column: files or directories of
 them, or those that are configured. Nothing is put into force. A group or role that
 the configuration does not have is an error. A plugin, operation, effect or agent that
 is not there is a warning, since it may come later; the exit status is 0 then.`,
@@ -92,8 +92,8 @@ func (c *command) policyExplain() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "explain NAME[/OPERATION][@VERSIONS]",
-		short:    "Say which policies decide about a call, and what would change it",
-		long: `Say which policies decide about a call, and what would change it: those that
+		short:    "Explain which policies decide about a call",
+		long: `Explain which policies decide about a call: those that
 permit, forbid or fail, and where nothing permits, those that nearly do with what
 is missing. The call is not made.`,
 		example: `  mortise policy explain mail/send --input '{"to": "all"}'
@@ -139,7 +139,7 @@ func (c *command) policyCan() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "can PRINCIPAL ACTION NAME[/OPERATION][@VERSIONS]",
-		short:    "Say whether someone may do something, in the exit status too",
+		short:    "Ask whether a principal may do something",
 		long: `Say whether someone may do something: exit status 0 if so, also where a person
 has to agree first, and 5 if not. PRINCIPAL is a user's id, service::id or
 agent::id; ACTION is execute, list, approve or configure.`,

@@ -13,8 +13,8 @@ import (
 func (c *command) quotas() *cobra.Command {
 	return show(c, spec{
 		use:   "quotas",
-		short: "Show how many calls you may make, and have made",
-		long: `Show how many calls you may make, and have made.
+		short: "Show your quotas and their use",
+		long: `Show your quotas and their use.
 
 Quotas are configured under quotas in mortise.yaml. Days and months are counted for
 all hosts on the database. What runs at once, and the calls of a minute, each host

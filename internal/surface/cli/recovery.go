@@ -12,8 +12,8 @@ import (
 func (c *command) recovery() *cobra.Command {
 	return group(spec{
 		use:   "recovery",
-		short: "After a restore: see what waits, and let effects happen again",
-		long: `After a restore: see what waits, and let effects happen again.
+		short: "After a restore: review pending work, then allow effects again",
+		long: `After a restore: review pending work, then allow effects again.
 
 A database that was put back does not know what was done since it was copied: what
 waits in it may have been done, and a key that was used since is not known to have
@@ -23,7 +23,7 @@ you have checked and confirm it.`,
 }
 
 func (c *command) recoveryStatus() *cobra.Command {
-	return show(c, spec{anywhere: true, use: "status", short: "Show whether the host is in recovery, and what would go on without it", example: "  mortise recovery status"},
+	return show(c, spec{anywhere: true, use: "status", short: "Show whether the host is in recovery, and what is held back", example: "  mortise recovery status"},
 		func(ctx context.Context, q *ask) (host.RecoveryStatus, error) { return q.Admin().Recovery(ctx) }, view.Recovery)
 }
 
@@ -32,7 +32,7 @@ func (c *command) recoveryConfirm() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "confirm --reason TEXT",
-		short:    "Say that nothing will be done twice, and let effects happen again",
+		short:    "End the recovery and allow effects again",
 		example:  `  mortise recovery confirm --reason "checked against the mail server"`,
 		args:     cobra.NoArgs,
 		flags: func(cmd *cobra.Command) {

@@ -15,8 +15,8 @@ import (
 func (c *command) reference() *cobra.Command {
 	return group(spec{
 		use:   "reference",
-		short: "Manage the data that plugins look things up in",
-		long: `Manage the data that plugins look things up in: one file for each key, in the
+		short: "Manage reference data for plugins",
+		long: `Manage reference data for plugins: one file for each key, in the
 directory reference of the data directory. Plugins do without what is not there.
 
 An excerpt of MITRE ATT&CK, of the matrices enterprise and ics, is there as
@@ -25,7 +25,7 @@ mitre_techniques until the whole is put in its place with update.`,
 }
 
 func (c *command) referenceList() *cobra.Command {
-	return list(c, spec{anywhere: true, use: "list", short: "List the keys there are", example: "  mortise reference list"}, view.References,
+	return list(c, spec{anywhere: true, use: "list", short: "List reference data", example: "  mortise reference list"}, view.References,
 		func(_ context.Context, q *ask) ([]host.ReferenceKey, error) { return q.References().List() })
 }
 
@@ -33,8 +33,8 @@ func (c *command) referenceAdd() *cobra.Command {
 	return list(c, spec{
 		anywhere: true,
 		use:      "add KEY FILE",
-		short:    "Put a file in the place of a key's data",
-		long: `Put a file in the place of a key's data. A file that ends in .json is a value; .csv
+		short:    "Store a file as reference data under a key",
+		long: `Store a file as reference data under a key. A file that ends in .json is a value; .csv
 and .txt, and everything else, is text.`,
 		example: `  mortise reference add known_hosts hosts.csv`,
 	}, view.References, func(ctx context.Context, q *ask) ([]host.ReferenceKey, error) {
@@ -49,7 +49,7 @@ and .txt, and everything else, is text.`,
 func (c *command) referenceRemove() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove KEY",
-		Short:   "Take a key's data away",
+		Short:   "Remove reference data",
 		Example: "  mortise reference remove known_hosts",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,8 +63,8 @@ func (c *command) referenceUpdate() *cobra.Command {
 	return list(c, spec{
 		anywhere: true,
 		use:      "update [FILE...]",
-		short:    "Make the table of techniques from bundles of MITRE ATT&CK",
-		long: `Make the table of techniques from bundles of MITRE ATT&CK, as MITRE publishes them in
+		short:    "Update the MITRE ATT&CK techniques from bundle files",
+		long: `Update the MITRE ATT&CK techniques from bundle files, as MITRE publishes them in
 STIX 2.1 (enterprise-attack.json, mobile-attack.json, ics-attack.json): name all that
 are to be in it. What was revoked or deprecated is left out. The table before is kept,
 and --undo puts it back.

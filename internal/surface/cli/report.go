@@ -22,7 +22,7 @@ func (c *command) sessionsReport() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "report [SESSION]",
-		short:    "Write what a session found, with what proves each statement, or verify such a report",
+		short:    "Write a report of a session with citations, or verify one",
 		long: `Write what a session found, with what proves each statement: what was run, what the
 results say with the artifact, its hash and the line, frame or byte, the entry of each
 call in the ledger, and the timeline. SESSION is that of MORTISE_SESSION where it is left

@@ -20,7 +20,7 @@ func (c *command) restore() *cobra.Command {
 	o := upkeep.RestoreOptions{}
 	return c.command(spec{
 		use:   "restore FILE",
-		short: "Put a backup into a data directory, which is in recovery afterwards",
+		short: "Restore a backup into a data directory",
 		long: `Put a backup into the data directory that --home names.
 
 All of it is checked before anything is written: every file against the manifest, the

@@ -29,7 +29,7 @@ func (c *command) retentionShow() *cobra.Command {
 func (c *command) retentionApply() *cobra.Command {
 	var dry bool
 	s := spec{
-		anywhere: true, use: "apply", short: "Remove what is older than its period now", example: "  mortise retention apply --dry-run", args: cobra.NoArgs,
+		anywhere: true, use: "apply", short: "Remove data that is older than its period now", example: "  mortise retention apply --dry-run", args: cobra.NoArgs,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be removed, and remove nothing")
 		},
@@ -43,7 +43,7 @@ func (c *command) retentionApply() *cobra.Command {
 }
 
 func (c *command) retentionErasures() *cobra.Command {
-	return show(c, spec{anywhere: true, use: "erasures", short: "Show whose data was erased, and what is under way", example: "  mortise retention erasures"},
+	return show(c, spec{anywhere: true, use: "erasures", short: "List erasures and their progress", example: "  mortise retention erasures"},
 		func(ctx context.Context, q *ask) ([]host.Erasure, error) { return q.Admin().Erasures(ctx) }, view.Erasures)
 }
 
@@ -52,8 +52,8 @@ func (c *command) erase() *cobra.Command {
 	s := spec{
 		anywhere: true,
 		use:      "erase PRINCIPAL",
-		short:    "Erase what is kept of a person",
-		long: `Erase what is kept of a person: tokens, sign-ins and links first, so that they make no
+		short:    "Erase the data of a person",
+		long: `Erase the data of a person: tokens, sign-ins and links first, so that they make no
 more calls; then sessions, artifacts, conversations, stored values, secrets, accounts,
 knowledge, feeds, and the inputs and answers of their calls. Calls of theirs that wait are
 cancelled. Entries of the ledger stay: they have hashes, and not what was hashed.

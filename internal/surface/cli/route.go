@@ -19,7 +19,7 @@ func (c *command) route() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "route TEXT",
-		short:    "Find the operations that fit a request, and say why",
+		short:    "Find the operations that fit a request, with reasons",
 		long: `Find the operations that fit a request: at most five, the best first, each with what
 speaks for it. Then what was left out, with the reason, and what goes on
 with what was found.

@@ -41,7 +41,7 @@ func (c *command) secretsSet() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "set NAME",
-		short:    "Set a secret; its value is asked for, or read from a file or standard input",
+		short:    "Set a secret, from a prompt, a file or standard input",
 		long: `Set a secret, in place of an earlier one of the same scope. It is your own, unless
 --user or --system says otherwise.
 
@@ -71,7 +71,7 @@ func (c *command) secretsDelete() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "delete NAME | --all",
-		short:    "Take a secret away",
+		short:    "Delete a secret",
 		example: `  mortise secrets delete api_key --plugin gmail_digest
   mortise secrets delete --all`,
 		args: func(_ *cobra.Command, args []string) error {
@@ -104,8 +104,8 @@ func (c *command) secretsRotate() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "rotate",
-		short:    "Change the keys and encrypt all secrets again",
-		long: `Change the keys and encrypt all secrets again.
+		short:    "Rotate the keys and re-encrypt all secrets",
+		long: `Rotate the keys and re-encrypt all secrets.
 
 Where the master key is the host's own, in secrets.key, another one takes its
 place; other hosts on the same database need a copy of the file afterwards. Where
@@ -124,7 +124,7 @@ func (c *command) secretsCheck() *cobra.Command {
 	return list(c, spec{
 		anywhere: true,
 		use:      "check [PLUGIN]",
-		short:    "Show which secrets operations need, and whether they are there for you",
+		short:    "Show which secrets operations need and which are missing",
 		example:  "  mortise secrets check gmail_digest",
 	}, view.NeededSecrets, func(ctx context.Context, q *ask) ([]host.SecretState, error) {
 		return q.Secrets().Check(ctx, strings.Join(q.args, ""))

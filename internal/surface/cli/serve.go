@@ -22,14 +22,14 @@ func (c *command) serve() *cobra.Command {
 	var insecure, background bool
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Stay, and do what is waiting: queued calls, plans, what dead nodes left",
-		Long: `Stay, and do what is waiting: calls that were queued or approved, plans that can go
-on, conversations in which a message waits, events for webhooks, calls that nodes left
-behind when they died. Any number of nodes, each with a data directory of its own, share
-the work of one PostgreSQL database.
+		Short: "Run the server: execute queued work and recover from failed nodes",
+		Long: `Run the server: it executes queued and approved calls, continues plans, answers messages
+to agents, sends events to webhooks, runs feeds and scheduled backups, and recovers the
+calls of nodes that failed. Any number of nodes, each with a data directory of its own,
+share the work of one PostgreSQL database.
 
 With --listen, or server.listen in mortise.yaml, it also answers the API under /api/v1/,
-for who presents a token of 'mortise tokens create', and takes deliveries of the channels
+for clients with a token of 'mortise tokens create', and takes deliveries of the channels
 of agents, at POST /api/agents/AGENT/channels/NAMESPACE/webhook. An address that other
 machines can reach needs a certificate, server.tls_cert and server.tls_key.
 
@@ -51,7 +51,7 @@ recovers what it interrupted. SIGHUP, or 'mortise serve reload', reads mortise.y
 		},
 	}
 	cmd.AddCommand(c.command(spec{
-		use: "reload", short: "Have the host that serves read its configuration again", example: "  mortise serve reload", door: nowhere,
+		use: "reload", short: "Reload the configuration of the running server", example: "  mortise serve reload", door: nowhere,
 		long: `Have the host that serves this data directory read its configuration again, as SIGHUP does.
 
 Principals, groups, roles, policies, rates, sign-ins, models, limits of one call and the

@@ -19,8 +19,8 @@ import (
 func (c *command) sessions() *cobra.Command {
 	return group(spec{
 		use:   "sessions",
-		short: "Begin investigations, and end them",
-		long: `Begin investigations, and end them.
+		short: "Manage investigation sessions",
+		long: `Manage investigation sessions.
 
 A session holds the artifacts of an investigation: files that are registered once and
 never change. Ids may be cut short as long as they are unique. MORTISE_SESSION names
@@ -33,7 +33,7 @@ func (c *command) sessionsCreate() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "create",
-		short:    "Begin a session, and print its id",
+		short:    "Start a session and print its id",
 		example: `  export MORTISE_SESSION=$(mortise sessions create --name "case 12" --pillar log_analysis)
   mortise artifacts add auth.log`,
 		flags: func(cmd *cobra.Command) {
@@ -73,7 +73,7 @@ func (c *command) sessionsShow() *cobra.Command {
 
 // sessionsMove is `sessions close` or `sessions resume`.
 func (c *command) sessionsMove(open bool) *cobra.Command {
-	s := spec{anywhere: true, use: "close ID", short: "Let nothing more be added to a session, and end the conversation that it is; it can still be read", example: "  mortise sessions close sess_4f2a", complete: c.completeSessions}
+	s := spec{anywhere: true, use: "close ID", short: "Close a session; it can still be read", example: "  mortise sessions close sess_4f2a", complete: c.completeSessions}
 	if open {
 		s.use, s.short, s.example = "resume ID", "Open a closed session again", "  mortise sessions resume sess_4f2a"
 	}

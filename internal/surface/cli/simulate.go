@@ -18,9 +18,9 @@ func (c *command) policySimulate() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "simulate --policies FILE|DIRECTORY --requests FILE.jsonl",
-		short:    "Say what other policies would decide differently",
+		short:    "Simulate a change of policies on recorded calls",
 		example:  "  mortise policy simulate --policies ./policies --requests requests.jsonl",
-		long: `Say what other policies would decide differently: each request is judged by the
+		long: `Simulate a change of policies on recorded calls: each request is judged by the
 policies in force and by those given in place of policy.files, and the differences
 are listed. Nothing is run and nothing is put into force.
 

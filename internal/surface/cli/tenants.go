@@ -13,8 +13,8 @@ import (
 func (c *command) tenants() *cobra.Command {
 	return group(spec{
 		use:   "tenants",
-		short: "Serve several tenants from one host",
-		long: `Serve several tenants from one host.
+		short: "Manage tenants",
+		long: `Manage tenants.
 
 A tenant has its own principals, policies, plugins, agents and data, and sees nothing of
 others. The tenant that mortise.yaml names is always there, and its owner alone may use
@@ -42,8 +42,8 @@ act as its owner, for example to create the first token.`,
 
 func (c *command) tenantsDisable() *cobra.Command {
 	return c.change(spec{
-		anywhere: true, use: "disable TENANT", short: "Serve a tenant no more", example: "  mortise tenants disable acme",
-		long: `Serve a tenant no more: its tokens and sessions are refused within a second or two, and
+		anywhere: true, use: "disable TENANT", short: "Disable a tenant", example: "  mortise tenants disable acme",
+		long: `Disable a tenant: its tokens and sessions are refused within a second or two, and
 nothing of it runs. What it has stays.`,
 	}, func(ctx context.Context, q *ask) (done, error) {
 		t, err := q.Tenants().Disable(ctx, q.args[0])
@@ -52,7 +52,7 @@ nothing of it runs. What it has stays.`,
 }
 
 func (c *command) tenantsEnable() *cobra.Command {
-	return c.change(spec{anywhere: true, use: "enable TENANT", short: "Serve a tenant again", example: "  mortise tenants enable acme"},
+	return c.change(spec{anywhere: true, use: "enable TENANT", short: "Enable a tenant", example: "  mortise tenants enable acme"},
 		func(ctx context.Context, q *ask) (done, error) {
 			t, err := q.Tenants().Enable(ctx, q.args[0])
 			return done{value: t, said: fmt.Sprintf("tenant %s is served", t.Name)}, err

@@ -20,7 +20,7 @@ func (c *command) sessionsTimeline() *cobra.Command {
 	return c.command(spec{
 		anywhere: true,
 		use:      "timeline [SESSION]",
-		short:    "List what happened when, by the logs and results of a session",
+		short:    "Show the timeline of a session, from its logs and results",
 		long: `List what happened when, by the logs of a session and the results of its tools: in the
 order of the times, each with its zone and with where it stands. SESSION is that of
 MORTISE_SESSION where it is left out. A time without a year has that of --year, or the

@@ -15,8 +15,8 @@ import (
 func (c *command) tokens() *cobra.Command {
 	return group(spec{
 		use:   "tokens",
-		short: "Let programs use the API of 'mortise serve', with tokens",
-		long: `Let programs use the API of 'mortise serve', with tokens.
+		short: "Manage tokens for the API of 'mortise serve'",
+		long: `Manage tokens for the API of 'mortise serve'.
 
 Who presents a token acts as its principal, within the scopes and operations of the
 token and within what policy lets the principal do.`,
@@ -24,7 +24,7 @@ token and within what policy lets the principal do.`,
 }
 
 func (c *command) tokensList() *cobra.Command {
-	return list(c, spec{anywhere: true, use: "list", short: "List your tokens, and with the right to configure mortise.tokens all", example: "  mortise tokens list"},
+	return list(c, spec{anywhere: true, use: "list", short: "List your tokens, or all of them if you may configure mortise.tokens", example: "  mortise tokens list"},
 		view.Tokens, func(ctx context.Context, q *ask) ([]host.Token, error) { return q.Tokens().List(ctx) })
 }
 
@@ -34,8 +34,8 @@ func (c *command) tokensCreate() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "create NAME",
-		short:    "Create a token; it is shown this once",
-		long: `Create a token; it is shown this once. NAME says what it is for.
+		short:    "Create a token and show it once",
+		long: `Create a token and show it once. NAME says what it is for.
 
 Scopes say what of the API it may be used for: read looks, run calls operations,
 decide asks about tools that run elsewhere, approve decides about approvals,
@@ -89,7 +89,7 @@ It needs the right to configure mortise.tokens.`,
 func (c *command) tokensRevoke() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
-		use:      "revoke ID", short: "End a token at once", example: "  mortise tokens revoke 3x9kQ0aZbc",
+		use:      "revoke ID", short: "Revoke a token", example: "  mortise tokens revoke 3x9kQ0aZbc",
 	}, func(ctx context.Context, q *ask) (done, error) {
 		t, err := q.Tokens().Revoke(ctx, q.args[0])
 		return done{value: t, said: fmt.Sprintf("token %s (%s) is not valid any more", t.ID, t.Name)}, err

@@ -13,8 +13,8 @@ import (
 func (c *command) users() *cobra.Command {
 	return group(spec{
 		use:   "users",
-		short: "Say which identities are one person, and let people sign in",
-		long: `Say which identities are one person, and let people sign in.
+		short: "Manage users and their identities",
+		long: `Manage users and their identities.
 
 A user is a person: their principal, their user of the operating system, and their
 accounts with the providers of server.sign_in in mortise.yaml. All of these, and the
@@ -23,12 +23,12 @@ tokens of the principal, count as one person where an approval takes a second.`,
 }
 
 func (c *command) usersList() *cobra.Command {
-	return list(c, spec{anywhere: true, use: "list", short: "List the people whom the host knows", example: "  mortise users list"}, view.Users,
+	return list(c, spec{anywhere: true, use: "list", short: "List users", example: "  mortise users list"}, view.Users,
 		func(ctx context.Context, q *ask) ([]host.User, error) { return q.Users().List(ctx) })
 }
 
 func (c *command) usersShow() *cobra.Command {
-	return show(c, spec{anywhere: true, use: "show USER", short: "Show a person with their identities", long: "Show a person with their identities. USER is their principal or id.",
+	return show(c, spec{anywhere: true, use: "show USER", short: "Show a user and their identities", long: "Show a user and their identities. USER is their principal or id.",
 		example: "  mortise users show ann"},
 		func(ctx context.Context, q *ask) (host.User, error) { return q.Users().Show(ctx, q.args[0]) }, view.User)
 }
@@ -58,8 +58,8 @@ func (c *command) usersInvite() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "invite USER",
-		short:    "Print a link by which a person's account becomes theirs, once",
-		long: `Print a link by which a person's account becomes theirs, once, within 24 hours.
+		short:    "Print a one-time invitation link for a user",
+		long: `Print a one-time invitation link for a user, within 24 hours.
 
 Send it to them alone: who opens it and signs in is that user from then on. A link that
 was printed before ends.`,
@@ -86,7 +86,7 @@ was printed before ends.`,
 }
 
 func (c *command) usersDisable() *cobra.Command {
-	return c.change(spec{anywhere: true, use: "disable USER", short: "End the sessions of a person, and refuse their tokens and sign-ins", example: "  mortise users disable ann"},
+	return c.change(spec{anywhere: true, use: "disable USER", short: "Disable a user: end their sessions and refuse their tokens", example: "  mortise users disable ann"},
 		func(ctx context.Context, q *ask) (done, error) {
 			u, err := q.Users().Disable(ctx, q.args[0])
 			return done{value: u, said: u.Principal + " is signed out everywhere and cannot sign in"}, err
@@ -94,7 +94,7 @@ func (c *command) usersDisable() *cobra.Command {
 }
 
 func (c *command) usersEnable() *cobra.Command {
-	return c.change(spec{anywhere: true, use: "enable USER", short: "Let a person sign in again", example: "  mortise users enable ann"},
+	return c.change(spec{anywhere: true, use: "enable USER", short: "Enable a disabled user", example: "  mortise users enable ann"},
 		func(ctx context.Context, q *ask) (done, error) {
 			u, err := q.Users().Enable(ctx, q.args[0])
 			return done{value: u, said: u.Principal + " can sign in"}, err
@@ -105,8 +105,8 @@ func (c *command) usersUnlink() *cobra.Command {
 	return c.change(spec{
 		anywhere: true,
 		use:      "unlink USER IDENTITY",
-		short:    "Have an identity sign a person in no more",
-		long: `Have an identity sign a person in no more, and end their sessions.
+		short:    "Remove an identity from a user",
+		long: `Remove an identity from a user, and end their sessions.
 
 The identity stays theirs where an approval takes a second person, and no other user can
 have it.`,
