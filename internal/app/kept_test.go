@@ -289,6 +289,10 @@ func otherUses(t *testing.T, file string) map[string]keptUse {
 			_, err := k.Ledger().Heads(ctx)
 			return err
 		}),
+		"Ledger.Verify": whole(plugin.EntryLedgerRefused, "ledger", func(ctx context.Context, k host.API, _ things) error {
+			_, _, err := k.Ledger().Verify(ctx)
+			return err
+		}),
 		"Ledger.Find": whole(plugin.EntryLedgerRefused, "ledger", func(ctx context.Context, k host.API, th things) error {
 			_, err := k.Ledger().Find(ctx, th.call)
 			return err

@@ -37,6 +37,9 @@ var refusesNothing = map[string]string{
 
 	"Approvals.Asked": "asks Show", "Approvals.Answer": "asks Decide", "Calls.Reconcile": "asks Control", "Plans.Wait": "asks Get",
 
+	"Approvals.MayConfirm": "answers about what its caller asked for themselves",
+	"Approvals.Confirm":    "internal/app::TestAConfirmationTakesSelf has who may not, each with its entry",
+
 	"Decisions.Decide": "the kernel refuses the call, on the record",
 	"Decisions.Get":    "internal/surface/rest::TestADecision has the decision of another, and its entry",
 	"Decisions.Settle": "internal/surface/rest::TestADecision has the decision of another, and its entry",
