@@ -171,7 +171,7 @@ func TestPromptsAndResourcesAreCallsOfOperations(t *testing.T) {
 				}
 			}
 			for _, uri := range []string{"notes://locked", "notes://a/b/text", "notes://absent", "mortise://sessions/sess_000000000000/report", "file:///etc/passwd"} {
-				if _, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri}); code(err) != sdk.CodeResourceNotFound {
+				if _, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri}); code(err) != jsonrpc.CodeInvalidParams {
 					t.Errorf("%s: %v", uri, err)
 				}
 			}
@@ -323,7 +323,7 @@ func TestSessionsOverTheProtocol(t *testing.T) {
 		t.Errorf("it is listed for ann %t, ben %t, a token that may not read %t", list(ann), list(ben), list(blind))
 	}
 	for who, s := range map[string]*sdk.ClientSession{"ben": ben, "a token that may not read": blind} {
-		if _, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri}); code(err) != sdk.CodeResourceNotFound {
+		if _, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri}); code(err) != jsonrpc.CodeInvalidParams {
 			t.Errorf("%s reads it: %v", who, err)
 		}
 	}
