@@ -135,6 +135,11 @@ type Operation struct {
 	NeedsModel bool      `json:"needs_model,omitzero"`      // it can do nothing without a model
 	Advisory   bool      `json:"advisory_schemas,omitzero"` // its schemas describe and do not bind: its code decides (Event Mill)
 
+	// Hints are what the server that the operation is mounted from says of the tool beside its
+	// texts and schemas: annotations, icons and _meta. People see them when they change; they
+	// decide nothing.
+	Hints json.RawMessage `json:"hints,omitzero"`
+
 	MCP *MCP `json:"mcp,omitempty"` // how clients of the Model Context Protocol see it, where not as a plain tool
 
 	Mapped *Mapping `json:"mapped,omitempty"` // an administrator's word, which stands above in place of what is declared
@@ -179,15 +184,23 @@ const RunnerReported = "reported"
 
 // A Runner says how a plugin's code is reached.
 type Runner struct {
-	Kind     string   `json:"kind"`              // process, script, webhook
+	Kind     string   `json:"kind"`              // process, script, webhook, mcp
 	Entry    string   `json:"entry,omitempty"`   // a source file in the package: .py .ts .js .mjs
 	Module   string   `json:"module,omitempty"`  // the dotted name of that file, for contracts that give one: plugins.mail.plugin
 	Class    string   `json:"class,omitempty"`   // the class in it that is the plugin, for contracts that name one
 	Command  []string `json:"command,omitempty"` // or a program and its arguments; ./x is inside the package
 	Protocol string   `json:"protocol"`          // "1" or "2"
-	URL      string   `json:"url,omitempty"`     // of a webhook
+	URL      string   `json:"url,omitempty"`     // of a webhook, or of a server that speaks the Model Context Protocol
 	Secret   string   `json:"secret,omitempty"`  // the name of the secret that what is sent there is signed with
 	Binding  *Binding `json:"binding,omitempty"` // only for the runtime-protocol dialect
+
+	Env map[string]Variable `json:"env,omitempty"` // of a mounted server that the host starts
+}
+
+// A Variable is what a variable of an environment holds: a text, or a secret.
+type Variable struct {
+	Text   string `json:"text,omitempty"`
+	Secret string `json:"secret,omitempty"` // its name
 }
 
 // A Binding is what the host's own configuration says of a plugin of the

@@ -221,6 +221,11 @@ func (a *App) describe(ctx context.Context, pkg plugin.Package, m *plugin.Manife
 	return Describe(ctx, a.Runner, pkg, m)
 }
 
+// define asks a mounted server for its tools.
+func (a *App) define(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]byte, error) {
+	return a.tools.Mounted.Define(ctx, a.Config.Tenant, pkg, m)
+}
+
 // Describe asks a plugin's code what it does, through any runner.
 func Describe(ctx context.Context, r *process.Runner, pkg plugin.Package, m *plugin.Manifest) (contract.Described, error) {
 	answer, err := r.Describe(ctx, pkg, m)

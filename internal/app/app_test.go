@@ -65,6 +65,8 @@ func TestMain(m *testing.M) {
 			readerPlugin(os.Args[2])
 		case "shower":
 			showerPlugin()
+		case "mcp-server":
+			mcpServer(os.Args[2])
 		case "passer":
 			passerPlugin()
 		}

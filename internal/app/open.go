@@ -266,9 +266,10 @@ func (a *App) openTools() error {
 		return &setup.Error{Err: err}
 	}
 	a.tools = toolset.New(toolset.Options{
-		Store: a.own, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Log: a.log,
+		Store: a.own, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Check: a.checkPackage, Recheck: time.Duration(a.Config.MCP.Recheck), Log: a.log,
 	})
 	a.opened("connections to webhooks", a.tools.Webhooks.Close)
+	a.opened("mounted servers", a.tools.Mounted.Close)
 	return nil
 }
 
@@ -289,7 +290,7 @@ func (a *App) openCatalog(ctx context.Context) (err error) {
 		Archive:  archive,
 		Approver: a.Principal.ID, Complete: func() bool { return a.Runner.Level() == string(sandbox.Full) },
 		Bindings: setup.Bindings(a.Config.Bindings, a.ConfigPath),
-		Describe: a.describe, Trust: a.Config.Plugins.Trust,
+		Describe: a.describe, Define: a.define, Trust: a.Config.Plugins.Trust,
 		Bundled: plugins.Files, BundledDirs: plugins.Dirs, Builtin: toolset.BuiltIn,
 	})
 	if err != nil {
@@ -355,7 +356,7 @@ func (a *App) openKernel(broker *service.Broker, fill bridge.Filler) *notify.Not
 	a.opened("telling of approvers", people.Close)
 	tools := &reported.Tools{Counts: bridge.Counts{Of: a.own}}
 	a.Kernel = kernel.New(kernel.Options{
-		Definitions: tools, Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin(), Reported: tools}, Scrubber: a.scrubber}, Services: broker, Quotas: a.quotas, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.recovery.Hold,
+		Definitions: tools, Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Mounted: a.tools.Mounted, Builtin: a.tools.Builtin(), Reported: tools}, Scrubber: a.scrubber}, Services: broker, Quotas: a.quotas, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.recovery.Hold,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: a.log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.Call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})

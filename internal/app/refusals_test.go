@@ -63,7 +63,7 @@ var refusesNothing = map[string]string{
 // attempted are the methods of which TestEveryRefusalOfTheHostLeavesOneEntry has an
 // attempt.
 var attempted = []string{
-	"Plugins.Register", "Plugins.Link", "Plugins.Enable", "Plugins.Disable", "Plugins.Approve", "Plugins.Review", "Plugins.Rollback", "Plugins.Delete", "Plugins.Environment", "Plugins.RemoveEnvironment", "Plugins.Map", "Plugins.Needs", "Plugins.Subscribe", "Plugins.Unsubscribe",
+	"Plugins.Register", "Plugins.Link", "Plugins.Enable", "Plugins.Disable", "Plugins.Approve", "Plugins.Review", "Plugins.Rollback", "Plugins.Delete", "Plugins.Environment", "Plugins.RemoveEnvironment", "Plugins.Refresh", "Plugins.Map", "Plugins.Needs", "Plugins.Subscribe", "Plugins.Unsubscribe",
 	"Plugins.MayChange", "Plugins.May", "Plugins.Show", "Plugins.Actions", "Feeds.Create", "Feeds.Show", "Feeds.Pause", "Feeds.Resume",
 	"Feeds.Delete", "Feeds.ResetCursor", "Feeds.Change", "Feeds.Run", "Agents.List", "Agents.Create", "Agents.Change", "Agents.Start", "Agents.Stop",
 	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Get", "Agents.Show",
@@ -164,6 +164,8 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 			_, err := a.As(by).Plugins().Environment(ctx, "upper", "")
 			return err
 		}, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Refresh": {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Refresh(ctx, "upper"); return err },
+			missing, plugin.EntryPluginRefused, at},
 		"Plugins.RemoveEnvironment": {func(by plugin.Principal) error {
 			_, err := a.As(by).Plugins().RemoveEnvironment(ctx, "upper")
 			return err

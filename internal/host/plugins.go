@@ -261,6 +261,15 @@ func (p Plugins) Review(ctx context.Context, ref string, ask bool) (registry.Rev
 // named has the registry make a change in their name.
 func (p Plugins) named(ctx context.Context) context.Context { return registry.By(ctx, p.by.ID) }
 
+// Refresh asks a mounted server for its tools again. Where a version of the plugin was
+// approved and they are others now, they wait beside it for [Plugins.Approve].
+func (p Plugins) Refresh(ctx context.Context, ref string) (registry.Registered, error) {
+	if err := p.MayChange(ctx, "refresh", ref); err != nil {
+		return registry.Registered{}, err
+	}
+	return p.registry.Repin(p.named(ctx), ref, nil)
+}
+
 // Rollback is [registry.Registry.Rollback] for those who may configure the
 // plugin.
 func (p Plugins) Rollback(ctx context.Context, ref string) (left, back registry.Info, err error) {

@@ -22,9 +22,10 @@ type (
 
 // What secrets are kept with, and how long a value may be.
 const (
-	SecretOfUser = secret.User   // the scope of one that is a principal's own
-	EveryPlugin  = secret.Anyone // the plugin of one that is for all of them
-	MaxSecret    = secret.MaxValue
+	SecretOfUser   = secret.User   // the scope of one that is a principal's own
+	SecretOfSystem = secret.System // the scope of one that is for every principal
+	EveryPlugin    = secret.Anyone // the plugin of one that is for all of them
+	MaxSecret      = secret.MaxValue
 )
 
 // SecretsPlugin is what stands for the secrets themselves where policy is asked

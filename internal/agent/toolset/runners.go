@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
@@ -13,6 +14,7 @@ import (
 type Runners struct {
 	kernel.Runner // processes
 	Scripts       *Scripts
+	Mounted       kernel.Runner // of servers that are mounted
 	Builtin       kernel.Runner
 	Reported      kernel.Runner // of tools that other programs run
 }
@@ -21,6 +23,8 @@ func (r Runners) of(t *plugin.Target) kernel.Runner {
 	switch t.Manifest.Runner.Kind {
 	case "script":
 		return r.Scripts
+	case contract.MCPRunner:
+		return r.Mounted
 	case "host":
 		return r.Builtin
 	case plugin.RunnerReported:

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/base/principal"
@@ -22,6 +23,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/internal/runtime/script"
 	"github.com/mortise-dev/mortise/internal/service/egress"
+	"github.com/mortise-dev/mortise/internal/service/mount"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
@@ -38,7 +40,9 @@ type Options struct {
 	Egress   egress.Grants
 	Roots    *x509.CertPool // who may vouch for hosts that an administrator mapped, beside the system's
 	Models   bool           // a model is configured
+	Recheck  time.Duration  // how old the list of a mounted server's tools may be when one is called; 30 s where it is 0
 	Wake     func(ctx context.Context, kind, tenant, id string)
+	Check    func(ctx context.Context, pkg plugin.Package) error // that a package's files are those that were registered
 	Log      *slog.Logger
 }
 
@@ -48,6 +52,7 @@ type Toolset struct {
 	Agents   *agent.Agents
 	Scripts  *Scripts
 	Webhooks *Webhooks
+	Mounted  *mount.Runner // of mounted servers
 }
 
 // New returns a toolset of these parts.
@@ -55,6 +60,7 @@ func New(o Options) *Toolset {
 	e := &Toolset{Options: o}
 	e.Scripts = &Scripts{t: e, programs: map[string]*script.Program{}}
 	e.Webhooks = &Webhooks{t: e, slots: make(chan struct{}, webhooksAtOnce), Waits: outboxWaits, clients: map[string]*http.Transport{}}
+	e.Mounted = e.mounted()
 	return e
 }
 

@@ -53,6 +53,28 @@ func Hint(asked string, known []string) string {
 	return "; did you mean " + strings.Join(names, " or ") + "?"
 }
 
+// Alike reports whether one of two names is easily read as the other: they are spelled alike
+// but for case, separators and characters that look the same, or one letter of five or more is
+// another, too many, left out or swapped with its neighbour. A digit tells names apart: db1 and
+// db2 are two.
+func Alike(a, b string) bool {
+	if len(a) > longest || len(b) > longest {
+		return false
+	}
+	a, b = folded(a), folded(b)
+	return a == b || min(len(a), len(b)) >= 5 && undigited(a) != undigited(b) && distance([]rune(a), []rune(b)) <= 1
+}
+
+// undigited returns a text without its digits.
+func undigited(text string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, text)
+}
+
 // folded is how a name is compared: failure_mode is failureMode.
 func folded(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))

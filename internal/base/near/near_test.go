@@ -22,3 +22,17 @@ func TestTheNamesThatWereProbablyMeantAreFound(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestNamesThatAreEasilyTakenForEachOther(t *testing.T) {
+	for _, c := range []struct {
+		a, b  string
+		alike bool
+	}{
+		{"github", "git-hub", true}, {"github", "GitHub", true}, {"github", "g1thub", true}, {"github", "githubb", true}, {"github", "gihtub", true}, {"microsoft", "micros0ft", true},
+		{"github", "gitlab", false}, {"db1", "db2", false}, {"warehouse1", "warehouse2", false}, {"mail", "main", false}, {"linear", "github", false},
+	} {
+		if near.Alike(c.a, c.b) != c.alike || near.Alike(c.b, c.a) != c.alike {
+			t.Errorf("Alike(%q, %q) is not %t", c.a, c.b, c.alike)
+		}
+	}
+}

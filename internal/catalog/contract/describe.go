@@ -80,7 +80,7 @@ func ParseDescribed(result []byte, name string) (Described, error) {
 // NeedsDescribe reports whether the code of m must be asked for what m leaves
 // open, and can be: its operations, or a schema of one.
 func NeedsDescribe(m *plugin.Manifest) bool {
-	if m.Runner.Protocol != "2" || m.Runner.Kind == WebhookRunner { // which describe nothing
+	if m.Runner.Protocol != "2" || m.Runner.Kind == WebhookRunner || m.Runner.Kind == MCPRunner { // which describe nothing
 		return false
 	}
 	if own, has := Of[Describer](m); has {

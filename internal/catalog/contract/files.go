@@ -15,6 +15,14 @@ import (
 // Files is a package's directory, as far as a manifest may name things in it.
 type Files struct{ Root *os.Root }
 
+// errMissing says that there is no file of a name.
+var errMissing error = missing{}
+
+type missing struct{}
+
+func (missing) Error() string        { return "no such file" }
+func (missing) Is(target error) bool { return target == fs.ErrNotExist }
+
 // Regular returns what the file called name is. Every error says, for the
 // manifest's author, why the file will not do.
 func (f Files) Regular(name string) (fs.FileInfo, error) {
@@ -25,14 +33,14 @@ func (f Files) Regular(name string) (fs.FileInfo, error) {
 	case path.Clean(clean) != clean:
 		return nil, fmt.Errorf("write it as %s", path.Clean(clean))
 	case f.Root == nil:
-		return nil, errors.New("no such file")
+		return nil, errMissing
 	}
 	// A symbolic link could lead anywhere, and lead somewhere else tomorrow.
 	for prefix := range prefixes(clean) {
 		info, err := f.Root.Lstat(prefix)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, errors.New("no such file")
+			return nil, errMissing
 		case err != nil:
 			return nil, errors.New("it cannot be read")
 		case info.Mode()&fs.ModeSymlink != 0:
@@ -42,10 +50,10 @@ func (f Files) Regular(name string) (fs.FileInfo, error) {
 		case prefix == clean:
 			return info, nil
 		case !info.IsDir():
-			return nil, errors.New("no such file")
+			return nil, errMissing
 		}
 	}
-	return nil, errors.New("no such file")
+	return nil, errMissing
 }
 
 // prefixes yields a, a/b and a/b/c for a/b/c.

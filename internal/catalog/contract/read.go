@@ -33,6 +33,7 @@ const (
 	ProcessRunner = "process" // starts a process
 	ScriptRunner  = "script"  // runs a script in the host itself, in an engine
 	WebhookRunner = "webhook" // tells a plugin elsewhere of events
+	MCPRunner     = "mcp"     // calls the tools of a server that speaks the Model Context Protocol
 )
 
 // A Reading is an accepted manifest with what its author may want to know.

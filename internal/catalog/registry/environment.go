@@ -68,6 +68,31 @@ func (r *Registry) environment(ctx context.Context, ref string, build BuildEnvir
 
 // furnishable returns the version that is to have an environment.
 func (r *Registry) furnishable(ctx context.Context, ref string) (*version, *plugin.Manifest, error) {
+	v, m, err := r.changeable(ctx, ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	why := ""
+	switch {
+	case v.record.Dev:
+		why = "it is linked, and runs with what is installed on this machine"
+	case v.record.Source == SourceConfig:
+		why = "the configuration binds it"
+	case v.record.Source == SourceBundled:
+		why = "it is part of the host"
+	case m.Dir != "":
+		why = "it shares its package with other plugins"
+	case m.Runner.Kind != "process" || len(m.Runner.Command) > 0 || filepath.Ext(m.Runner.Entry) != ".py":
+		why = "the host does not start it with Python"
+	default:
+		return v, m, nil
+	}
+	return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s has no environment of its own: %s", label(v.record.Name, v.record.Version), why)
+}
+
+// changeable returns the version that the host changes the package of: the active one that ref
+// allows, or else the highest, or the one that waits beside it.
+func (r *Registry) changeable(ctx context.Context, ref string) (*version, *plugin.Manifest, error) {
 	want, err := parsePlugin(ref)
 	if err != nil {
 		return nil, nil, err
@@ -89,22 +114,7 @@ func (r *Registry) furnishable(ctx context.Context, ref string) (*version, *plug
 	if err != nil {
 		return nil, nil, err
 	}
-	why := ""
-	switch {
-	case v.record.Dev:
-		why = "it is linked, and runs with what is installed on this machine"
-	case v.record.Source == SourceConfig:
-		why = "the configuration binds it"
-	case v.record.Source == SourceBundled:
-		why = "it is part of the host"
-	case m.Dir != "":
-		why = "it shares its package with other plugins"
-	case m.Runner.Kind != "process" || len(m.Runner.Command) > 0 || filepath.Ext(m.Runner.Entry) != ".py":
-		why = "the host does not start it with Python"
-	default:
-		return v, m, nil
-	}
-	return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s has no environment of its own: %s", label(v.record.Name, v.record.Version), why)
+	return v, m, nil
 }
 
 // furnish puts an environment into the package in root, in place of the one that is there.

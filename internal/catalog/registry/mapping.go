@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -92,6 +93,9 @@ func (r *Registry) mapped(ctx context.Context, v *version, operation string, wor
 	}
 	if _, err := pick(before, operation); err != nil {
 		return nil, err
+	}
+	if before.Runner.Kind == contract.MCPRunner {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s mounts a server: its manifest says under operations what %s does", label(v.record.Name, v.record.Version), operation)
 	}
 	m := *before
 	m.Operations = slices.Clone(before.Operations)

@@ -34,7 +34,7 @@ type RegisterOptions struct {
 	// what its code then says it is; an error refuses it. Nil lets all in.
 	May func(*plugin.Manifest) error
 
-	furnished bool          // the host put the package together, so that it may hold an environment
+	furnished bool          // the host put the package together, so that it may hold an environment or what a server said of its tools
 	signer    signed.Signer // of the package file
 }
 
@@ -266,6 +266,9 @@ func (r *Registry) install(ctx context.Context, packages *stagedSet, dir, named,
 	if err != nil {
 		return Registered{}, unreadable(err)
 	}
+	if m.Runner.Kind == contract.MCPRunner && !o.furnished {
+		return r.mounting(ctx, staged, m, source, o)
+	}
 	if m.Environment, err = environmentOf(staged.place(), o.furnished); err != nil {
 		return Registered{}, err
 	}
@@ -407,6 +410,9 @@ func (r *Registry) mayLink(to link, o RegisterOptions) error {
 	}
 	if err != nil {
 		return unreadable(err)
+	}
+	if m.Runner.Kind == contract.MCPRunner {
+		return refused("%s mounts a server, which is installed and not linked: leave --dev out", m.Name)
 	}
 	if m.Name == "" {
 		m.Name = filepath.Base(to.path)

@@ -45,6 +45,7 @@ type Registry struct {
 	catalog   Catalog
 	archive   Archive // nil for one node
 	describe  Describe
+	define    Define
 	trust     signed.Trust
 	principal string
 	now       func() time.Time
@@ -74,6 +75,7 @@ type Options struct {
 	Bindings []runtimecontract.Binding // plugins of the runtime protocol
 	Approver string                    // who approves what is registered, enabled and approved here
 	Describe Describe
+	Define   Define       // nil for a host that mounts no servers
 	Trust    signed.Trust // whose signatures are believed
 
 	// Bundled holds plugins that are part of the host, each in a directory at
@@ -109,7 +111,7 @@ func Open(ctx context.Context, o Options) (*Registry, error) {
 		return nil, fmt.Errorf("opening the directory of packages: %w", err)
 	}
 	r := &Registry{
-		catalog: o.Catalog, archive: o.Archive, describe: o.Describe, trust: o.Trust, principal: o.Approver, now: o.Now, packages: packages,
+		catalog: o.Catalog, archive: o.Archive, describe: o.Describe, define: o.Define, trust: o.Trust, principal: o.Approver, now: o.Now, packages: packages,
 		held: o.Held, complete: o.Complete, turn: o.Turn, seen: seen{turn: make(chan struct{}, 1)}, checks: map[string]*check{},
 	}
 	if r.now == nil {

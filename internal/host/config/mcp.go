@@ -6,13 +6,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
-// MCP says how operations are shown to clients of the Model Context Protocol. What they may
-// call is not said here: policy and tokens say that.
+// MCP says how operations are shown to clients of the Model Context Protocol, and how servers
+// of it are watched that are mounted. What clients may call is not said here: policy and tokens
+// say that.
 type MCP struct {
 	List     string                `yaml:"list" json:"list,omitempty"`         // all, routed or search; where it is not written, all up to 40, and else search
 	For      string                `yaml:"for" json:"for,omitempty"`           // with routed: the request that the router chooses for
+	Recheck  Duration              `yaml:"recheck" json:"recheck"`             // how old the list of a mounted server's tools may be when one is called; 30 s where it is 0
 	Profiles map[string]MCPProfile `yaml:"profiles" json:"profiles,omitempty"` // what a client is shown that names one, by its name
 }
 
@@ -39,6 +42,9 @@ var (
 // check refuses what cannot be meant.
 func (m MCP) check() (errs []error) {
 	errs = checkList("mcp", m.List, m.For)
+	if m.Recheck < 0 {
+		errs = append(errs, fmt.Errorf("mcp.recheck is %s; it cannot be negative", time.Duration(m.Recheck)))
+	}
 	if len(m.Profiles) > maxProfiles {
 		errs = append(errs, fmt.Errorf("mcp.profiles has %d; there may be %d", len(m.Profiles), maxProfiles))
 	}

@@ -122,9 +122,11 @@ func (c *command) publicBase(q *ask) (string, error) {
 
 // mcp serves operations as tools, to a client that starts the program.
 func (c *command) mcp() *cobra.Command {
-	return client.MCPCommand(c.in, c.out, c.errs, func(ctx context.Context, do func(client.Host) error) error {
+	cmd := client.MCPCommand(c.in, c.out, c.errs, func(ctx context.Context, do func(client.Host) error) error {
 		return c.reach(ctx, inHost, func(q *ask) error { return do(q.Host) })
 	})
+	cmd.AddCommand(c.mcpMount(), c.mcpImport())
+	return cmd
 }
 
 // hook answers programs that ask before they use tools of their own.

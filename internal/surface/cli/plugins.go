@@ -16,7 +16,7 @@ import (
 func (c *command) plugins() *cobra.Command {
 	cmd := group(spec{use: "plugins", short: "Register, list, enable and disable plugins"},
 		c.pluginsList(), c.pluginsShow(), c.pluginsActions(), c.pluginsRegister(), c.pluginsEnable(), c.pluginsDisable(),
-		c.pluginsDiff(), c.pluginsApprove(), c.pluginsEnvironment(), c.pluginsMap(),
+		c.pluginsDiff(), c.pluginsApprove(), c.pluginsEnvironment(), c.pluginsRefresh(), c.pluginsMap(),
 		c.pluginsSubscribe("subscribe", "Let a plugin act for you, with your accounts and secrets", "acts for you", client.Plugins.Subscribe),
 		c.pluginsSubscribe("unsubscribe", "Keep a plugin from acting for you, in the calls of others too", "does not act for you any more", client.Plugins.Unsubscribe), c.pluginsRollback(), c.pluginsDelete(),
 		c.pluginsPack(), c.pluginsKeygen(), c.pluginsSign(), c.pluginsVerify())
@@ -223,6 +223,25 @@ that were given it by name keep it.`,
 		flags: c.forAgents(false),
 	}, func(ctx context.Context, q *ask) ([]host.PluginInfo, error) {
 		return q.Plugins().Disable(ctx, q.args[0])
+	})
+}
+
+func (c *command) pluginsRefresh() *cobra.Command {
+	return c.change(spec{
+		anywhere: true,
+		use:      "refresh NAME",
+		short:    "Compare the tools of a mounted MCP server with what was approved",
+		long: `List the tools of a mounted server now, and compare them with what was approved. What
+differs is another version of the plugin, which is held until 'mortise plugins approve';
+a tool that differs is not called meanwhile. The host compares by itself too, as often as
+mcp.recheck says, whenever a tool is called.`,
+		example: `  mortise plugins refresh notes
+  mortise plugins diff notes`,
+		complete: c.completePlugins,
+	}, func(ctx context.Context, q *ask) (done, error) {
+		var one host.RegisteredPlugin
+		err := c.during("listing the tools of "+q.args[0], func() (err error) { one, err = q.Plugins().Refresh(ctx, q.args[0]); return err })
+		return done{value: map[string]any{"plugin": one.Info, "unchanged": one.Unchanged}, said: view.Refreshed(one)}, view.WithNext(err)
 	})
 }
 

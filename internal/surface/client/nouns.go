@@ -168,6 +168,7 @@ type Plugins interface {
 	Needs(ctx context.Context, name string) (host.PluginNeeds, error)
 	Operation(ctx context.Context, ref string, input json.RawMessage) (string, *plugin.Target)
 	Map(ctx context.Context, ref string, word *host.MappingWord) (host.PluginInfo, error)
+	Refresh(ctx context.Context, ref string) (host.RegisteredPlugin, error)
 	Register(ctx context.Context, path string, o host.RegisterOptions) (host.Registered, error)
 	RemoveEnvironment(ctx context.Context, ref string) (host.RegisteredPlugin, error)
 	Review(ctx context.Context, ref string, ask bool) (host.PluginReview, error)

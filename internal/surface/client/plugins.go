@@ -147,6 +147,13 @@ func (p plugins) Environment(ctx context.Context, ref, from string) (host.Regist
 	return p.furnish(ctx, ref, rest.EnvironmentSpec{From: from})
 }
 
+// Refresh implements [Plugins].
+func (p plugins) Refresh(ctx context.Context, ref string) (host.RegisteredPlugin, error) {
+	var got rest.PluginRegistered
+	err := p.post(ctx, nil, &got, "plugins", ref+":refresh")
+	return host.RegisteredPlugin{Info: infoOf(got.Plugin), Unchanged: got.Unchanged}, err
+}
+
 // RemoveEnvironment implements [Plugins].
 func (p plugins) RemoveEnvironment(ctx context.Context, ref string) (host.RegisteredPlugin, error) {
 	return p.furnish(ctx, ref, rest.EnvironmentSpec{Remove: true})

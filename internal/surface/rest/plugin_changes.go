@@ -117,6 +117,7 @@ func (r *registry) pluginChanges() {
 	add(r, route{method: "POST", path: "plugins/{name}:subscribe", id: "subscribe-plugin", scope: host.ScopeRun, about: "Let a plugin act for the caller, with their accounts and secrets"}, r.needs((host.Plugins).Subscribe))
 	add(r, route{method: "POST", path: "plugins/{name}:unsubscribe", id: "unsubscribe-plugin", scope: host.ScopeRun, about: "Keep a plugin from acting for the caller, in the calls of others too"}, r.needs((host.Plugins).Unsubscribe))
 	add(r, route{method: "POST", path: "plugins/{name}:map", id: "map-operation", scope: host.ScopeApprove, about: "Say what an operation of a plugin does, in place of what it declares"}, r.mapOperation)
+	add(r, route{method: "POST", path: "plugins/{name}:refresh", id: "refresh-plugin", scope: host.ScopeConfigure, stays: true, about: "Ask the server that a plugin mounts for its tools again"}, r.refreshPlugin)
 	add(r, route{method: "POST", path: "plugins/{name}:environment", id: "install-for-plugin", scope: host.ScopeConfigure, stays: true, about: "Install what a plugin requires for it alone, or take that away"}, r.environment)
 	add(r, route{method: "DELETE", path: "plugins/{name}", id: "delete-plugin", scope: host.ScopeConfigure, about: "Delete a version of a plugin, or the only one there is"}, r.deletePlugin)
 	add(r, route{method: "GET", path: "plugins/{name}/actions", id: "list-actions", scope: host.ScopeRead, about: "The writes of a plugin of Shu that the caller may use"}, r.listActions)
@@ -225,6 +226,16 @@ func (r *registry) environment(ctx context.Context, q *request, in *struct {
 	} else {
 		one, err = q.api.Plugins().Environment(ctx, in.Name, in.Body.From)
 	}
+	if err != nil {
+		return nil, unlessMissing(err, "plugin", in.Name)
+	}
+	return &struct{ Body PluginRegistered }{PluginRegistered{q.pluginOf(&one.Info), one.Unchanged, failed(one.NotEnabled)}}, nil
+}
+
+func (r *registry) refreshPlugin(ctx context.Context, q *request, in *PluginNamed) (*struct{ Body PluginRegistered }, error) {
+	ctx, cancel := r.staying(ctx, q)
+	defer cancel()
+	one, err := q.api.Plugins().Refresh(ctx, in.Name)
 	if err != nil {
 		return nil, unlessMissing(err, "plugin", in.Name)
 	}

@@ -122,6 +122,7 @@ export const routes: Record<keyof operations, readonly [method: string, path: st
   "put-policy": ["PUT", "/api/v1/policies/{name}"],
   "put-reference": ["PUT", "/api/v1/references/{key}"],
   "put-secret": ["PUT", "/api/v1/secrets/{name}"],
+  "refresh-plugin": ["POST", "/api/v1/plugins/{name}:refresh"],
   "register-plugins": ["POST", "/api/v1/plugins:register"],
   "remember": ["POST", "/api/v1/agents/{id}/memories:remember"],
   "remove-account": ["DELETE", "/api/v1/accounts/{provider}"],

@@ -211,8 +211,8 @@ func TestProblemsAreAllReportedWithPlaceAndReason(t *testing.T) {
 				"manifest.yaml: at /operations/d/input: the schema is refused at /type: value must be one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string'; at /type: got string, want array\n" +
 				"manifest.yaml: at /operations/e/input: a path or a JSON Schema belongs here, not a list\nmanifest.yaml: at /operations/f/input: bad.json: it ends too early\n" +
 				"manifest.yaml: at /operations/g/input: dir: it is not a file\nmanifest.yaml: at /operations/h/output: bad2.json: at /type: duplicate object member name"},
-		{"runners", head + "runner: {kind: mcp, entry: plugin.rb, protocol: 3}\noperations: {x: {}}\n",
-			"manifest.yaml: at /runner/entry: plugin.rb is none of .py, .ts, .js, .mjs; anything else is run by command\nmanifest.yaml: at /runner/kind: a runner of this kind needs a later version of Mortise\nmanifest.yaml: at /runner/protocol: \"3\" is none of 1, 2"},
+		{"runners", head + "runner: {kind: container, entry: plugin.rb, protocol: 3}\noperations: {x: {}}\n",
+			"manifest.yaml: at /runner/entry: plugin.rb is none of .py, .ts, .js, .mjs; anything else is run by command\nmanifest.yaml: at /runner/kind: \"container\" is none of process, script, webhook, mcp\nmanifest.yaml: at /runner/protocol: \"3\" is none of 1, 2"},
 		{"two runners", head + "runner: {entry: plugin.py, command: [sh]}\n", "manifest.yaml: at /runner/command: there is an entry too; keep one of them"},
 		{"no program", head + "runner: {command: []}\n", "manifest.yaml: at /runner/command: a program belongs here, at least"},
 		{"programs", head + "runner: {command: [bin/x, 1, \"a\\0\"]}\n",

@@ -52,6 +52,9 @@ func (Contract) Read(top contract.Value) *plugin.Manifest {
 	if m.Runner.Kind == contract.WebhookRunner {
 		return webhook(top, m)
 	}
+	if m.Runner.Kind == contract.MCPRunner {
+		return mounted(top, m)
+	}
 	m.Feed = feedOf(top.Get("feed"))
 
 	operations := top.Get("operations")
@@ -97,16 +100,18 @@ func Common(top contract.Value, name string) *plugin.Manifest {
 		Dialect:      name,
 		Runner:       runnerOf(top.Get("runner")),
 		Capabilities: top.Get("capabilities").Words(),
-		HTTP:         httpOf(top.Get("http")),
 		Requires:     requiresOf(top.Get("requires")),
 	}
+	m.HTTP = httpOf(top.Get("http"), serverHosts(top, m.Runner))
 	// What a plugin requires of the host (kernel contracts, 5.1.1), it asks for.
 	for _, name := range m.Requires.Capabilities {
 		if !slices.Contains(m.Capabilities, name) {
 			m.Capabilities = append(m.Capabilities, name)
 		}
 	}
-	if granted := slices.Contains(m.Capabilities, "http"); granted && m.HTTP.IsZero() {
+	if granted := slices.Contains(m.Capabilities, "http"); m.Runner.Kind == contract.MCPRunner {
+		// The host itself asks its server.
+	} else if granted && m.HTTP.IsZero() {
 		top.Get("capabilities").Note("it asks for http and names no host: add http: {hosts: [api.example.com]}, or nothing can be reached")
 	} else if !granted && !m.HTTP.IsZero() {
 		top.Get("http").Note("capabilities does not ask for http, so these hosts cannot be reached")
@@ -144,10 +149,10 @@ func requiresOf(v contract.Value) plugin.Requires {
 	}
 }
 
-// httpOf reads which hosts may be asked, and how.
-func httpOf(v contract.Value) plugin.HTTP {
+// httpOf reads which hosts may be asked, beside those that are asked in any case, and how.
+func httpOf(v contract.Value, anyway []string) plugin.HTTP {
 	if !v.Mapping("hosts", "idempotency", "inject") {
-		return plugin.HTTP{}
+		return plugin.HTTP{Hosts: anyway}
 	}
 	hosts := v.Get("hosts")
 	for _, host := range hosts.List() {
@@ -160,6 +165,11 @@ func httpOf(v contract.Value) plugin.HTTP {
 		}
 	}
 	declared := hosts.Words()
+	for _, host := range anyway {
+		if !slices.Contains(declared, host) {
+			declared = append(declared, host)
+		}
+	}
 	return plugin.HTTP{Hosts: declared, Idempotency: idempotencyOf(v.Get("idempotency"), declared), Inject: injectionsOf(v.Get("inject"), declared)}
 }
 

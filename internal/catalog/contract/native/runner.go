@@ -17,21 +17,21 @@ var defaultEntries = []string{"plugin.py", "plugin.ts", "plugin.js", "plugin.mjs
 // runnerOf reads how a plugin's code is reached.
 func runnerOf(v contract.Value) plugin.Runner {
 	runner := plugin.Runner{Kind: contract.ProcessRunner, Protocol: "2"}
-	if v.There && !v.Mapping("kind", "entry", "command", "protocol", "url", "secret") {
+	if v.There && !v.Mapping("kind", "entry", "command", "protocol", "url", "secret", "env") {
 		return runner
 	}
-	switch kind := v.Get("kind"); kind.OneOf(contract.ProcessRunner, contract.ProcessRunner, contract.ScriptRunner, contract.WebhookRunner, "mcp") {
+	switch kind := v.Get("kind"); kind.OneOf(contract.ProcessRunner, contract.ProcessRunner, contract.ScriptRunner, contract.WebhookRunner, contract.MCPRunner) {
 	case contract.ProcessRunner:
 	case contract.WebhookRunner:
 		return webhookOf(v)
+	case contract.MCPRunner:
+		return serverOf(v)
 	case contract.ScriptRunner:
 		kind.Problem("scripts run in the host where they stand as plugins and hooks have it: a manifest.json beside an index.ts")
-	default:
-		kind.Problem("a runner of this kind needs a later version of Mortise")
 	}
-	for _, key := range []string{"url", "secret"} {
+	for key, of := range map[string]string{"url": contract.WebhookRunner + " or " + contract.MCPRunner, "secret": contract.WebhookRunner, "env": contract.MCPRunner} {
 		if place := v.Get(key); place.There {
-			place.Problem("only a runner of kind %s has it", contract.WebhookRunner)
+			place.Problem("only a runner of kind %s has it", of)
 		}
 	}
 	runner.Protocol = protocolOf(v.Get("protocol"))

@@ -1,0 +1,185 @@
+package mount
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mortise-dev/mortise/internal/base/version"
+	"github.com/mortise-dev/mortise/internal/service/egress"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Bounds of what a server sends.
+const (
+	maxMessageBytes = 16 << 20 // of one message
+	maxAnswerBytes  = 64 << 20 // of one answer over HTTP, which may be a stream of messages
+)
+
+// transport returns the way to the server, and what ends it.
+func (s *server) transport(ctx context.Context) (sdk.Transport, func(), error) {
+	if s.manifest.Runner.URL != "" {
+		return s.overHTTP(ctx)
+	}
+	return s.overStdio(ctx)
+}
+
+// overStdio starts the server's program in the sandbox.
+func (s *server) overStdio(ctx context.Context) (sdk.Transport, func(), error) {
+	var env []string
+	for name, value := range s.manifest.Runner.Env {
+		text := value.Text
+		if value.Secret != "" {
+			var err error
+			if text, err = s.secret(ctx, value.Secret); err != nil {
+				return nil, nil, err
+			}
+		}
+		if strings.ContainsRune(text, 0) {
+			return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "the value of %s has a zero byte", name)
+		}
+		env = append(env, name+"="+text)
+	}
+	slices.Sort(env)
+	log := s.runner.opts.Log.With("plugin", s.manifest.Name+"@"+s.manifest.Version)
+	p, err := s.runner.opts.Processes.Program(ctx, s.pkg, s.manifest, env, func(line string) { log.Info(line) })
+	if err != nil {
+		return nil, nil, err
+	}
+	return &sdk.IOTransport{Reader: io.NopCloser(p.Stdout), Writer: p.Stdin, MaxLineLength: maxMessageBytes}, p.Close, nil
+}
+
+// overHTTP returns the way to a server at a URL. Its session's requests go through the rules
+// of egress, and redirects are not followed.
+func (s *server) overHTTP(ctx context.Context) (sdk.Transport, func(), error) {
+	m := s.manifest
+	hosts := s.runner.opts.Egress.HostsOf(m.Name, m.HTTP.Hosts)
+	u, err := egress.ParseURL(m.Runner.URL)
+	if err == nil {
+		err = egress.Allow(hosts, u)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	name, _ := egress.Endpoint(u)
+	dialer := &egress.Dialer{Plugin: m.Name, Grants: s.runner.opts.Egress}
+	base := &http.Transport{
+		Proxy:                  nil, // HTTP_PROXY and its like are not asked
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true, // an answer is as large as it is
+		MaxResponseHeaderBytes: 64 << 10,
+		MaxIdleConnsPerHost:    4,
+		IdleConnTimeout:        time.Minute,
+	}
+	if s.runner.opts.Egress.Mapped(name) && s.runner.opts.Roots != nil {
+		base.TLSClientConfig = &tls.Config{RootCAs: s.runner.opts.Roots}
+	}
+	client := &http.Client{
+		Transport:     &outgoing{server: s, base: base, hosts: hosts},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return &sdk.StreamableClientTransport{Endpoint: u.String(), HTTPClient: client, MaxRetries: -1, MaxEventSize: maxMessageBytes, DisableStandaloneSSE: true}, base.CloseIdleConnections, nil
+}
+
+// An outgoing is the transport of the requests to one server: it inserts credentials and
+// bounds what comes back.
+type outgoing struct {
+	server *server
+	base   http.RoundTripper
+	hosts  []string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (o *outgoing) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := egress.Allow(o.hosts, req.URL); err != nil {
+		return nil, &fate{err, false}
+	}
+	var written atomic.Bool
+	req = req.Clone(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{WroteHeaders: func() { written.Store(true) }}))
+	req.Header.Set("User-Agent", "mortise/"+version.Host+" ("+o.server.manifest.Name+")")
+	for _, in := range o.server.manifest.HTTP.Inject {
+		if err := o.insert(req, in); err != nil {
+			return nil, &fate{err, false}
+		}
+	}
+	resp, err := o.base.RoundTrip(req)
+	if err != nil {
+		return nil, &fate{err, written.Load()}
+	}
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+		_ = resp.Body.Close()
+		return nil, &fate{plugin.Errorf(plugin.CodeUnavailable, "its server answered %d: it takes a credential, or another one; http.inject in the manifest says which secret it gets", resp.StatusCode), false}
+	}
+	resp.Body = &bounded{resp.Body, maxAnswerBytes}
+	return resp, nil
+}
+
+// insert puts a credential into a request, where it belongs to its host.
+func (o *outgoing) insert(req *http.Request, in plugin.Injection) error {
+	if in.Header == "" || in.Secret == "" || egress.Allow([]string{in.Host}, req.URL) != nil {
+		return nil
+	}
+	if req.URL.Scheme != "https" && !o.inside(req.URL) {
+		return plugin.Errorf(plugin.CodeEgressDenied, "a credential for %s is sent over https alone, or to a host that an administrator mapped", req.URL.Host)
+	}
+	value, err := o.server.secret(req.Context(), in.Secret)
+	if plugin.CodeOf(err) == plugin.CodeMissingSecrets && in.Optional {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if in.Format != "" {
+		value = strings.Replace(in.Format, "{}", value, 1)
+	}
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return plugin.Errorf(plugin.CodeUnavailable, "the secret %s has a control character and cannot be sent; set it again", in.Secret)
+	}
+	req.Header.Set(in.Header, value)
+	return nil
+}
+
+// inside reports whether the way to a URL does not leave what the administrator answers for.
+func (o *outgoing) inside(u *url.URL) bool {
+	grants := o.server.runner.opts.Egress
+	name, _ := egress.Endpoint(u)
+	addr, err := netip.ParseAddr(name)
+	local := slices.Contains(grants.Loopback, o.server.manifest.Name) && (name == "localhost" || err == nil && addr.IsLoopback())
+	return grants.Mapped(name) || local
+}
+
+// secret returns a secret that was set for this plugin.
+func (s *server) secret(ctx context.Context, name string) (string, error) {
+	value, found, err := s.runner.opts.Secret(ctx, s.tenant, s.manifest.Name, name)
+	if err == nil && !found {
+		err = plugin.Errorf(plugin.CodeMissingSecrets, "the secret %s, which its server gets, is not set; 'mortise secrets set %s --system --plugin %s' sets it", name, name, s.manifest.Name)
+	}
+	return value, err
+}
+
+// A bounded is a body of which only so many bytes are read.
+type bounded struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, plugin.Errorf(plugin.CodeOutputTooLarge, "its server's answer has more than %d MiB", maxAnswerBytes>>20)
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
