@@ -35,6 +35,15 @@ func (r *Runner) Program(ctx context.Context, pkg plugin.Package, m *plugin.Mani
 	return nil, err
 }
 
+// Crashed returns an error with how the program ended and what it wrote to standard error, nil
+// if it runs on.
+func (p *Program) Crashed(what string) *plugin.Error {
+	if !p.child.waitExit(exitGrace) {
+		return nil
+	}
+	return p.child.crashed(what)
+}
+
 // Close ends the program and all that it started, and returns once they are gone.
 func (p *Program) Close() {
 	p.child.stop()

@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
@@ -25,9 +24,6 @@ func (r *Runner) program(ctx context.Context, pkg plugin.Package, m *plugin.Mani
 		}
 		named = append(named, more...)
 	}
-	if m.Runner.Kind == foreign {
-		named = append(named, namedFiles(argv[1:])...)
-	}
 	if pkg.Dir != "" {
 		l.read = append(l.read, pkg.Dir)
 	}
@@ -43,24 +39,6 @@ func (r *Runner) program(ctx context.Context, pkg plugin.Package, m *plugin.Mani
 		}
 	}
 	return l, nil
-}
-
-// foreign is the kind of a program that speaks a protocol of its own; see [Runner.Program].
-const foreign = "mcp"
-
-// namedFiles returns the arguments that are absolute paths of files and directories: such a
-// program is often a script, or serves a directory.
-func namedFiles(args []string) []string {
-	var files []string
-	for _, arg := range args {
-		if !filepath.IsAbs(arg) {
-			continue
-		}
-		if _, err := os.Stat(arg); err == nil {
-			files = append(files, arg)
-		}
-	}
-	return files
 }
 
 // laidOut reports whether a path is among what the host lays out for plugins itself.

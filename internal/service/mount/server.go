@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/base/version"
+	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -30,6 +32,8 @@ type server struct {
 
 	turn    chan struct{} // holds one token while the server is connected to or listed; guards the rest
 	session *sdk.ClientSession
+	program *process.Program  // that was started for it; nil for a server at a URL
+	secrets []string          // values that the program has in its environment
 	stop    func()            // ends what the connection was made of
 	gone    chan struct{}     // closed once the session has ended
 	pinned  map[string]string // hash of each approved tool
@@ -110,8 +114,15 @@ func (s *server) connect(ctx context.Context) error {
 	client.AddSendingMiddleware(uncached)
 	session, err := client.Connect(ctx, transport, nil)
 	if err != nil {
+		err = s.unreachable(ctx, err)
+		if s.program != nil && ctx.Err() == nil {
+			if crashed := s.program.Crashed("its server ended before it answered"); crashed != nil {
+				crashed.Message = s.without(crashed.Message)
+				err = crashed
+			}
+		}
 		stop()
-		return s.unreachable(ctx, err)
+		return err
 	}
 	gone := make(chan struct{})
 	go func() {
@@ -137,6 +148,14 @@ func uncached(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return res, err
 	}
+}
+
+// without returns a text without the secrets that the server's program has.
+func (s *server) without(text string) string {
+	for _, value := range s.secrets {
+		text = strings.ReplaceAll(text, value, "[secret]")
+	}
+	return text
 }
 
 // hangUp ends the connection. The caller has the turn.

@@ -37,12 +37,16 @@ func (s *server) transport(ctx context.Context) (sdk.Transport, func(), error) {
 // overStdio starts the server's program in the sandbox.
 func (s *server) overStdio(ctx context.Context) (sdk.Transport, func(), error) {
 	var env []string
+	s.secrets = nil
 	for name, value := range s.manifest.Runner.Env {
 		text := value.Text
 		if value.Secret != "" {
 			var err error
 			if text, err = s.secret(ctx, value.Secret); err != nil {
 				return nil, nil, err
+			}
+			if text != "" {
+				s.secrets = append(s.secrets, text)
 			}
 		}
 		if strings.ContainsRune(text, 0) {
@@ -52,10 +56,11 @@ func (s *server) overStdio(ctx context.Context) (sdk.Transport, func(), error) {
 	}
 	slices.Sort(env)
 	log := s.runner.opts.Log.With("plugin", s.manifest.Name+"@"+s.manifest.Version)
-	p, err := s.runner.opts.Processes.Program(ctx, s.pkg, s.manifest, env, func(line string) { log.Info(line) })
+	p, err := s.runner.opts.Processes.Program(ctx, s.pkg, s.manifest, env, func(line string) { log.Info(s.without(line)) })
 	if err != nil {
 		return nil, nil, err
 	}
+	s.program = p
 	return &sdk.IOTransport{Reader: io.NopCloser(p.Stdout), Writer: p.Stdin, MaxLineLength: maxMessageBytes}, p.Close, nil
 }
 

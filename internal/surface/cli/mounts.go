@@ -41,8 +41,9 @@ func (c *command) mcpMount() *cobra.Command {
 		use:      "mount NAME (--url URL | -- COMMAND...)",
 		short:    "Mount an MCP server: its tools become operations",
 		long: `Mount a server of the Model Context Protocol as a plugin: its tools become operations,
-behind policy, approvals and the ledger. A command runs in the sandbox, without network;
-a server at a URL is asked by the host, which adds the credential.
+behind policy, approvals and the ledger. A command runs in the sandbox, without network:
+its program and the files that it names lie in /usr or /opt, or are ./FILE of mounts/NAME
+in the data directory. A server at a URL is asked by the host, which adds the credential.
 
 The definitions of its tools are pinned. A tool that changes is not called until
 'mortise plugins approve', and 'mortise plugins diff' shows the change. A tool is an
@@ -136,6 +137,7 @@ func (c *command) mountAll(ctx context.Context, q *ask, servers []editor.Server,
 	rows := make([]view.Mount, 0, len(servers))
 	taken := map[string]bool{}
 	var failed error
+	var failures []string
 	for _, s := range servers {
 		row := view.Mount{Server: s.Name, Plugin: editor.PluginName(s.Name)}
 		var err error
@@ -151,7 +153,8 @@ func (c *command) mountAll(ctx context.Context, q *ask, servers []editor.Server,
 			err = c.during("mounting "+s.Name, func() error { return c.mountOne(ctx, q, s, m, lookup, &row) })
 		}
 		if err != nil {
-			row.State, row.Error, row.Failure = "failed", errorOf(err), view.Message(err)
+			row.State, row.Error, row.Why = "failed", errorOf(err), string(plugin.CodeOf(err))
+			failures = append(failures, s.Name+": "+view.Message(err))
 			failed = errors.Join(failed, err)
 		}
 		rows = append(rows, row)
@@ -167,6 +170,9 @@ func (c *command) mountAll(ctx context.Context, q *ask, servers []editor.Server,
 	}
 	if err := rowsOf(c, view.Mounts, rows); err != nil {
 		return err
+	}
+	for _, f := range failures {
+		c.say("mortise: %s", f)
 	}
 	return asReported(failed)
 }
@@ -207,8 +213,8 @@ func (c *command) mountOne(ctx context.Context, q *ask, s editor.Server, m mount
 		return nil
 	}
 	report, err := q.Plugins().Register(ctx, row.Dir, host.RegisterOptions{Enable: !m.off})
-	for _, f := range report.Failed {
-		err = errors.Join(err, f.Err)
+	if len(report.Failed) > 0 && err == nil {
+		err = report.Failed[0].Err
 	}
 	for _, r := range report.Registered {
 		row.State, row.Tools = string(r.Info.State), len(r.Info.Operations)

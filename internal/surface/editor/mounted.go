@@ -85,8 +85,8 @@ func (s Server) Mount(name string, lookup func(string) (string, bool)) (Mounted,
 				return m, fmt.Errorf("its command has the placeholder %s: write the value out, or give it as a variable", placeholder.FindString(word))
 			}
 		}
-		if strings.ContainsRune(command[0], '/') && !filepath.IsAbs(command[0]) {
-			return m, fmt.Errorf("its command %s is a path that begins nowhere: write it from the root on", command[0])
+		if strings.ContainsRune(command[0], '/') && !filepath.IsAbs(command[0]) && !strings.HasPrefix(command[0], "./") {
+			return m, fmt.Errorf("its command %s is neither a name nor an absolute path", command[0])
 		}
 		runner = append(runner, yaml.MapItem{Key: "command", Value: command})
 		var env yaml.MapSlice

@@ -259,9 +259,8 @@ type Mount struct {
 	Secrets []string       `json:"secrets,omitempty"` // that were set, or would be
 	Wants   []string       `json:"wants,omitempty"`   // secrets that are to be set
 	Plain   []string       `json:"plain,omitempty"`   // variables whose values are in the manifest
-	Why     string         `json:"why,omitempty"`     // it is skipped
+	Why     string         `json:"why,omitempty"`     // it is skipped, held or failed
 	Error   map[string]any `json:"error,omitempty"`
-	Failure string         `json:"-"`
 }
 
 // Detail is what a person is told beside the state.
@@ -269,9 +268,6 @@ func (m Mount) Detail() string {
 	var all []string
 	if m.Why != "" {
 		all = append(all, m.Why)
-	}
-	if m.Failure != "" {
-		all = append(all, m.Failure)
 	}
 	if len(m.Wants) > 0 {
 		all = append(all, fmt.Sprintf("set %s: mortise secrets set %s --system --plugin %s", strings.Join(m.Wants, ", "), m.Wants[0], m.Plugin))
