@@ -1,5 +1,5 @@
 // Package editor writes the host into the configuration of programs that speak the Model
-// Context Protocol, and takes it out again.
+// Context Protocol, takes it out again, and reads the servers that they have.
 //
 // The rest of a configuration stays byte for byte as it was, comments too. A change is planned
 // first, so that a person sees it, and then written in one step; what was there before is kept

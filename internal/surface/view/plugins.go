@@ -235,49 +235,6 @@ func Refreshed(one host.RegisteredPlugin) string {
 	return said
 }
 
-// Mounts are what became of servers that were to be mounted.
-var Mounts = List[Mount]{
-	Key:    "servers",
-	Fit:    OnScreen,
-	Titles: []string{"SERVER", "PLUGIN", "STATE", "TOOLS", ""},
-	Row: func(m Mount) []string {
-		tools := "-"
-		if m.Tools > 0 {
-			tools = fmt.Sprint(m.Tools)
-		}
-		return []string{terminal.OneLine(m.Server, 40), terminal.Dash(m.Plugin), m.State, tools, terminal.OneLine(m.Detail(), 200)}
-	},
-}
-
-// A Mount is what became of one server that was to be mounted.
-type Mount struct {
-	Server  string         `json:"server"`
-	Plugin  string         `json:"plugin,omitempty"`
-	State   string         `json:"state"` // of the plugin, or planned, waiting, off, skipped, failed
-	Tools   int            `json:"tools,omitempty"`
-	Dir     string         `json:"dir,omitempty"`     // where its manifest is
-	Secrets []string       `json:"secrets,omitempty"` // that were set, or would be
-	Wants   []string       `json:"wants,omitempty"`   // secrets that are to be set
-	Plain   []string       `json:"plain,omitempty"`   // variables whose values are in the manifest
-	Why     string         `json:"why,omitempty"`     // it is skipped, held or failed
-	Error   map[string]any `json:"error,omitempty"`
-}
-
-// Detail is what a person is told beside the state.
-func (m Mount) Detail() string {
-	var all []string
-	if m.Why != "" {
-		all = append(all, m.Why)
-	}
-	if len(m.Wants) > 0 {
-		all = append(all, fmt.Sprintf("set %s: mortise secrets set %s --system --plugin %s", strings.Join(m.Wants, ", "), m.Wants[0], m.Plugin))
-	}
-	if len(m.Secrets) > 0 {
-		all = append(all, "secrets: "+strings.Join(m.Secrets, ", "))
-	}
-	return strings.Join(all, "; ")
-}
-
 // Registered shows what became of each plugin that was to be registered.
 func Registered(w, errs io.Writer, report host.Registered) {
 	for _, r := range report.Registered {
