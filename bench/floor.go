@@ -22,6 +22,7 @@ var roles = map[string]func(args []string) error{
 	"role-hooks":   hookRounds,
 	"role-profile": profileRole,
 	"role-http":    httpRole,
+	"role-mcp":     mcpRole,
 	"role-host":    hostRole,
 }
 

@@ -135,7 +135,8 @@ type site struct {
 	keyed   bool
 	targets map[int]target
 
-	timed bool // how long each request took is kept
+	says  []byte // what each answer has in it
+	timed bool   // how long each request took is kept
 	mu    sync.Mutex
 	took  []time.Duration
 }
@@ -206,7 +207,12 @@ func (s *site) send(ctx context.Context, end time.Time) (n int64, err error) {
 			text, _ := io.ReadAll(io.LimitReader(resp.Body, 2000))
 			return n, fmt.Errorf("%s: %s", resp.Status, text)
 		}
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		if len(s.says) == 0 {
+			_, err = io.Copy(io.Discard, resp.Body)
+		} else if text, all := io.ReadAll(resp.Body); all != nil || !s.right(text) {
+			err = errors.Join(all, fmt.Errorf("it answered %.500s", text))
+		}
+		if err != nil {
 			return n, err
 		}
 		if n++; s.timed {

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
+)
+
+// protocolTables are tables M: a call over the Model Context Protocol, of the host beside a
+// server of the SDK alone, and through a mounted server beside the SDK's client alone.
+func protocolTables(ctx context.Context, l *lab) ([]table, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	bare, end, err := startSite(ctx, exec.CommandContext(ctx, self, "role-mcp"), "listening on ")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	served, err := servedTables(ctx, l, bare)
+	if err != nil {
+		return served, err
+	}
+	mounted, err := mountedTable(ctx, l, bare)
+	return append(served, mounted), err
+}
+
+// mcpRole is a server of the SDK with one tool, checked against a schema as the SDK does it.
+func mcpRole([]string) error {
+	var schema any
+	if err := json.Unmarshal([]byte(inputSchema()), &schema); err != nil {
+		return err
+	}
+	server := sdk.NewServer(&sdk.Implementation{Name: "bare", Version: "1"}, nil)
+	sdk.AddTool(server, &sdk.Tool{Name: "echo", Description: "Answer the input.", InputSchema: schema}, func(_ context.Context, _ *sdk.CallToolRequest, in map[string]any) (*sdk.CallToolResult, any, error) {
+		return nil, in, nil
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "listening on %s\n", l.Addr())
+	return http.Serve(l, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: true}))
+}
+
+// servedTables hold the host's /mcp against the bare server.
+func servedTables(ctx context.Context, l *lab, bare string) (tables []table, err error) {
+	h, err := startHost(ctx, l, false, "mcp: {list: all}\n")
+	if err != nil {
+		return nil, err
+	}
+	defer h.end()
+	ask := func(name, address, path, token, tool string) (*site, error) {
+		body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
+			"name": tool, "arguments": json.RawMessage(payload()), "_meta": map[string]any{
+				"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": map[string]any{"name": "bench", "version": "1"},
+				"io.modelcontextprotocol/clientCapabilities": map[string]any{},
+			},
+		}})
+		if err != nil {
+			return nil, err
+		}
+		s := siteAt(name, address, path, token, body, false)
+		s.head = s.head[:len(s.head)-2] + "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: " + tool + "\r\n\r\n"
+		s.says = []byte(`property_a`)
+		return s, nil
+	}
+	floor, err := ask("floor: the Go SDK's server, the tool inside", bare, "/", "", "echo")
+	if err != nil {
+		return nil, err
+	}
+	ours, err := ask("Mortise: /mcp, a tool in Go, its entry behind", h.address, "/mcp", h.token, "web_go.echo")
+	if err != nil {
+		return nil, err
+	}
+	ours.targets[1], ours.targets[16] = atLeastRatio(0.8), atLeastRatio(0.8)
+	all := []*site{floor, ours}
+	n, turn := 7, time.Second
+	if l.quick {
+		n, turn = 1, 200*time.Millisecond
+	}
+	for _, s := range all {
+		for range 3 {
+			if _, err := s.load(ctx, 16, 100*time.Millisecond); err != nil {
+				return nil, fmt.Errorf("%s: %w", s.name, err)
+			}
+		}
+	}
+	for _, at := range []int{1, 16} {
+		var r rounds
+		for range n {
+			var round []float64
+			for _, s := range all {
+				rate, err := s.load(ctx, at, turn)
+				if err != nil {
+					return tables, fmt.Errorf("%s: %w", s.name, err)
+				}
+				round = append(round, rate)
+			}
+			r = append(r, round)
+		}
+		t := table{Title: fmt.Sprintf("M1. Over MCP, %d connections, 1 KB each way; the load shares the cores", at), Unit: "calls/s"}
+		for i, s := range all {
+			figure, ratio := r.median(i)
+			t.Rows = append(t.Rows, judged(s.name, figure, ratio, s.targets[at]))
+		}
+		tables = append(tables, t)
+	}
+	return tables, nil
+}
+
+// mountedTable holds a call of a mounted server against the SDK's own client.
+func mountedTable(ctx context.Context, l *lab, bare string) (t table, err error) {
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil).Connect(ctx, &sdk.StreamableClientTransport{Endpoint: "http://" + bare + "/", DisableStandaloneSSE: true}, nil)
+	if err != nil {
+		return t, err
+	}
+	defer session.Close()
+	a, err := l.mountingHost(ctx, bare)
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	request := *newCall(payload())
+	request.Operation, request.ID, request.Fresh = "bare/echo", "", true
+	all := []*contestant{
+		{name: "floor: the Go SDK's client", call: func(ctx context.Context) error {
+			res, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "echo", Arguments: json.RawMessage(payload())})
+			if err == nil && res.IsError {
+				err = errors.New("the tool failed")
+			}
+			return err
+		}},
+		{name: "Mortise: a mounted tool, recorded", pinned: atMostRatio(1.25), call: func(ctx context.Context) error { _, err := a.Kernel.Call(ctx, request); return err }},
+	}
+	n, turn := l.length()
+	for _, c := range all {
+		for range 300 {
+			if err := c.call(ctx); err != nil {
+				return t, fmt.Errorf("%s: %w", c.name, err)
+			}
+		}
+	}
+	var r rounds
+	for range n {
+		var round []float64
+		for _, c := range all {
+			took, err := latencies(ctx, c, turn)
+			if err != nil {
+				return t, fmt.Errorf("%s: %w", c.name, err)
+			}
+			round = append(round, p50(took, time.Microsecond))
+		}
+		r = append(r, round)
+	}
+	t = table{Title: "M2. A call of a server over MCP, 1 KB each way, one caller", Unit: "p50 us"}
+	for i, c := range all {
+		figure, ratio := r.median(i)
+		t.Rows = append(t.Rows, judged(c.name, figure, ratio, c.pinned))
+	}
+	return t, nil
+}
+
+// mountingHost is a whole host that has mounted a server.
+func (l *lab) mountingHost(ctx context.Context, address string) (*app.App, error) {
+	home, err := os.MkdirTemp(l.dir, "home-")
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(home, "bare")
+	manifest := fmt.Sprintf("name: bare\nversion: 1.0.0\nowner: bench\ndescription: Answers its input.\nrunner: {kind: mcp, url: 'http://%s/'}\noperations: {echo: {kind: tool}}\n", address)
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte(manifest), 0o600),
+		os.WriteFile(filepath.Join(home, "mortise.yaml"), []byte("egress: {loopback: [bare]}\n"), 0o600)); err != nil {
+		return nil, err
+	}
+	a, err := app.Open(ctx, app.Options{Home: home, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.Registry.Register(ctx, dir, registry.RegisterOptions{Enable: true}); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+// right reports whether an answer has what it is to have.
+func (s *site) right(answer []byte) bool { return len(s.says) == 0 || bytes.Contains(answer, s.says) }
