@@ -381,6 +381,44 @@ func TestTheCredentialOfAMountedServer(t *testing.T) {
 	}
 }
 
+// A server that one tenant has mounted is of that tenant alone, and so is its credential.
+func TestAMountedServerIsOfOneTenant(t *testing.T) {
+	t.Parallel()
+	s := newToolServer(t, false)
+	home := t.TempDir()
+	write(t, home, "mortise.yaml", allowAll+"egress: {map: {notes.example.com: '"+strings.TrimPrefix(s.URL, "http://")+"'}}\n")
+	made := tenants(t, open(t, home), "", "acme", "blue")
+	acme, blue := made[0], made[1]
+	const url = "http://notes.example.com/"
+	inject := "http: {inject: [{host: notes.example.com, header: Authorization, secret: TOKEN}]}\noperations: {write: {kind: tool}}\n"
+	if err := acme.Vault.Put(t.Context(), store.SecretName{Tenant: acme.Config.Tenant, Owner: "notes", Scope: "system", Name: "TOKEN"}, "the-token-of-acme", secret.By{Principal: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	mount(t, acme, mounting("notes", url, inject))
+	call := func(of *app.App) error {
+		_, err := of.Kernel.Call(t.Context(), plugin.Call{Tenant: of.Config.Tenant, Principal: of.Principal, Origin: plugin.OriginCLI, Operation: "notes/write", Input: json.RawMessage("{}"), Fresh: true})
+		return err
+	}
+	if err := call(acme); err != nil {
+		t.Fatal(err)
+	}
+	if err := call(blue); plugin.CodeOf(err) != plugin.CodeNotFound {
+		t.Errorf("blue calls what acme has mounted: %v", err)
+	}
+	before := s.calls.Load()
+	refusedMount(t, blue, mounting("notes", url, inject), "missing_secrets")
+	if s.calls.Load() != before {
+		t.Error("blue reached the server with no credential of its own")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, header := range s.headers {
+		if got := header.Get("Authorization"); got != "the-token-of-acme" {
+			t.Errorf("a request had %q", got)
+		}
+	}
+}
+
 // Answers of a server that are no results, and calls that end before theirs.
 func TestErrorsOfAMountedServer(t *testing.T) {
 	t.Parallel()
