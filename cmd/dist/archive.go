@@ -28,6 +28,9 @@ var changed = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 // changedDate is the day of changed as a zip has it: day 1 of month 1 of year 0, which is 1980.
 const changedDate = 1 | 1<<5
 
+// zipVersion is that of the format which every reader knows: 2.0.
+const zipVersion = 20
+
 // sorted returns the entries by name. Two of one name are an error: programs disagree about which
 // of them counts.
 func sorted(all []file) ([]file, error) {
@@ -85,6 +88,7 @@ func zipped(all []file) ([]byte, error) {
 		header := &zip.FileHeader{
 			Name: f.name, Method: zip.Deflate, CRC32: crc32.ChecksumIEEE(f.content),
 			CompressedSize64: uint64(small.Len()), UncompressedSize64: uint64(len(f.content)),
+			CreatorVersion: zipVersion, ReaderVersion: zipVersion,
 		}
 		//lint:ignore SA1019 CreateRaw writes this field, and not the one that replaces it
 		header.ModifiedDate = changedDate

@@ -22,6 +22,13 @@ const licensesName = "THIRD_PARTY_LICENSES"
 // consoleLicenses has those of the packages of npm that the console is built from.
 const consoleLicenses = "console/licenses.txt"
 
+// carried is what is in the program and in none of the files that are found, by name.
+var carried = map[string]string{
+	"MITRE ATT&CK, ids and names of techniques": "(c) 2025 The MITRE Corporation. This work is reproduced and distributed with the permission of The MITRE Corporation.",
+	"PDFium, as WebAssembly in github.com/klippa-app/go-pdfium": "Copyright The PDFium Authors. Its licences, BSD-3-Clause and Apache-2.0, and those of the libraries in it\n" +
+		"are in its sources: https://pdfium.googlesource.com/pdfium/+/refs/heads/main/LICENSE and the directory third_party there.",
+}
+
 // A listed package, as go list says it.
 type listed struct {
 	Dir      string
@@ -104,6 +111,9 @@ func licensesText(found map[string]map[string]string) ([]byte, error) {
 			text.Write(bytes.TrimSpace(bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))))
 			text.WriteByte('\n')
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(carried)) {
+		fmt.Fprintf(&text, "\n%s\n%s\n%[1]s\n\n%s\n", strings.Repeat("=", 80), name, carried[name])
 	}
 	return text.Bytes(), nil
 }
