@@ -20,28 +20,55 @@ import (
 
 var placeholder = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-// bundle returns the files of the bundle for a target, and its manifest.
-func bundle(t *testing.T, of target) ([]file, desktopManifest) {
+// A bundle is what a bundle for Claude Desktop has.
+type bundle struct {
+	files    []file
+	manifest desktopManifest
+}
+
+var bundles = map[target]bundle{} // that were read, as a test runs after the other
+
+func readBundle(t *testing.T, of target) bundle {
 	t.Helper()
-	all := unzip(t, read(t, filepath.Join(released(t), nameOf(of, ".mcpb"))))
-	if want := []string{"CHANGELOG.md", "LICENSE", "README.md", licensesName, "manifest.json", "server/mortise"}; !slices.Equal(namesOf(all), want) {
-		t.Fatalf("it has %v", namesOf(all))
+	if b, known := bundles[of]; known {
+		return b
 	}
-	var m desktopManifest
-	strict := json.NewDecoder(bytes.NewReader(all[4].content))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(&m); err != nil {
-		t.Fatal(err)
+	b := bundle{files: unzip(t, read(t, filepath.Join(released(t), nameOf(of, ".mcpb"))))}
+	if want := []string{"CHANGELOG.md", "LICENSE", "README.md", licensesName, "manifest.json", "server/mortise"}; !slices.Equal(namesOf(b.files), want) {
+		t.Fatalf("it has %v", namesOf(b.files))
 	}
-	return all, m
+	decode(t, b.files[4].content, &b.manifest)
+	if of == here { // the others are too large to keep
+		bundles[of] = b
+	}
+	return b
+}
+
+// unpacked returns where the bundle of this system is, as a client keeps it.
+func unpacked(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(work, "unpacked")
+	if _, err := os.Stat(dir); err == nil {
+		return dir
+	}
+	for _, f := range readBundle(t, here).files {
+		path := filepath.Join(dir, filepath.FromSlash(f.name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, f.content, f.mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // The manifest says how to start the program that the archive of the same system has, and each value
 // that it asks for has a default.
 func TestTheBundleForClaudeDesktop(t *testing.T) {
 	for _, target := range chosen() {
-		all, m := bundle(t, target)
-		program := all[5]
+		b := readBundle(t, target)
+		all, m, program := b.files, b.manifest, b.files[5]
 		archived := untar(t, read(t, filepath.Join(released(t), nameOf(target, ".tar.gz"))))
 		if program.mode != 0o755 || !bytes.Equal(program.content, archived[4].content) {
 			t.Errorf("%s: the program is another, or its mode is %o", target, program.mode)
@@ -83,17 +110,7 @@ func TestTheBundleForClaudeDesktop(t *testing.T) {
 // start prepares the command of the bundle as a client does, with values for what it asks for.
 func start(t *testing.T, values map[string]string) *exec.Cmd {
 	t.Helper()
-	all, m := bundle(t, here)
-	dir := t.TempDir()
-	for _, f := range all {
-		path := filepath.Join(dir, filepath.FromSlash(f.name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, f.content, f.mode); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir, m := unpacked(t), readBundle(t, here).manifest
 	fill := func(text string) string {
 		return placeholder.ReplaceAllStringFunc(text, func(one string) string {
 			name := placeholder.FindStringSubmatch(one)[1]

@@ -147,6 +147,9 @@ func TestTwoDirectoriesGiveTheSameBytes(t *testing.T) {
 // copySources copies what a release is made of.
 func copySources(t *testing.T, to string) {
 	t.Helper()
+	if err := os.Mkdir(to, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	root := filepath.Join("..", "..")
 	for _, name := range append([]string{"go.mod", "go.sum", "cmd", "console", "internal", "plugin", "plugins", "protocol", "sdk"}, files...) {
 		err := filepath.WalkDir(filepath.Join(root, name), func(path string, entry fs.DirEntry, err error) error {

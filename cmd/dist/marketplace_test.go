@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -111,18 +110,11 @@ func hookCommand(t *testing.T, inside map[string][]byte, event string) string {
 	return at[0].Hooks[0].Command
 }
 
-// The hook of the plugin runs with the program of the archive: it denies what no policy allows, passes
+// The hook of the plugin runs with the program of the release: it denies what no policy allows, passes
 // the plugin's own tools, and blocks every tool where there is no mortise.
 func TestTheHookOfThePlugin(t *testing.T) {
 	inside := plugin(t)
-	bin := t.TempDir()
-	for _, f := range untar(t, read(t, filepath.Join(released(t), nameOf(here, ".tar.gz")))) {
-		if path.Base(f.name) == "mortise" {
-			if err := os.WriteFile(filepath.Join(bin, "mortise"), f.content, f.mode); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	bin := filepath.Join(unpacked(t), "server")
 	home := t.TempDir()
 	command := hookCommand(t, inside, "PreToolUse")
 	hook := func(dir, tool string) (string, error) {
