@@ -6,6 +6,7 @@ PCAPSUM := plugins/network_forensics/pcap_metadata_summary/bin/pcapsum
 HOME_DIR := $(CURDIR)/.mortise
 LOG     ?= $(firstword $(wildcard /var/log/dpkg.log /var/log/syslog /var/log/messages /var/log/pacman.log /var/log/dnf.log /var/log/install.log))
 LISTEN  ?= 127.0.0.1:8080
+TARGETS ?=
 
 .PHONY: help
 help: ## list what can be made
@@ -17,6 +18,11 @@ build: ## build bin/mortise, with the launcher of cages and the reader of captur
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o $(PCAPSUM) ./cmd/pcapsum
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o $(BIN) ./cmd/mortise
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o plugins/outreach/write_outcome/write_outcome ./plugins/outreach/write_outcome
+
+.PHONY: dist
+dist: ## write a release to dist: archives, bundles for Claude Desktop, the plugin for Claude Code, their sums
+	rm -rf dist
+	$(GO) run ./cmd/dist -o dist -targets "$(TARGETS)"
 
 .PHONY: run
 run: build ## serve on a free port, and mine a real log of this machine, or LOG=path, through the API
@@ -60,4 +66,4 @@ verify: generate ## fail if generate changes a file
 
 .PHONY: clean
 clean: ## remove what was built, and the data of `make run`
-	rm -rf bin .mortise internal/runtime/sandbox/bin/cage $(PCAPSUM)
+	rm -rf bin dist .mortise internal/runtime/sandbox/bin/cage $(PCAPSUM)

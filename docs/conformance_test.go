@@ -23,7 +23,7 @@ var required = []string{
 	"HK-01", "HK-02", "HK-03", "HK-04", "HK-05", "HK-06", "HK-07", "HK-08", "HK-09", "HK-10", "HK-11", "HK-12",
 	"HK-13", "HK-14", "HK-15",
 	"PL-01", "PL-02", "PL-03", "PL-04", "PL-05", "PL-06", "PL-07", "PL-08", "PL-09", "PL-10", "PL-11", "PL-12",
-	"PL-13", "PL-14", "PL-15", "PL-16", "PL-17", "PL-18", "PL-19", "PL-20", "PL-21",
+	"PL-13", "PL-14", "PL-15", "PL-16", "PL-17", "PL-18", "PL-19", "PL-20", "PL-21", "PL-22",
 }
 
 var rowID = regexp.MustCompile(`^(EM|SH|RT|KN|HK|PL)-\d{2}$`)

@@ -12,6 +12,8 @@
 //
 //	sh              is run by sh -eu; failing fails the test
 //	sh exit=N       must end with that exit status
+//	sh release      is not run here, but by the tests of cmd/dist, in the directory of a
+//	                release; release.md alone has such blocks
 //	sh make         is not run: each `make x` in it is a target of the Makefile
 //	output          is what the block of sh before it wrote to standard output;
 //	                … stands for anything within a line, and alone on a line for any lines;
@@ -116,6 +118,12 @@ func TestBlocks(t *testing.T) {
 					t.Logf("not run: %s:%d: %s", path, b.line, reason)
 					continue
 				}
+				if b.release {
+					if path != "release.md" {
+						t.Fatalf("%s:%d: nothing runs a block of release there", path, b.line)
+					}
+					continue
+				}
 				if err := p.do(b); err != nil {
 					t.Fatalf("%s:%d: %v", path, b.line, err)
 				}
@@ -131,6 +139,7 @@ type block struct {
 	file     string
 	exit     int
 	make     bool
+	release  bool
 	needs    []string
 	text     string
 }
@@ -186,6 +195,8 @@ func parseFence(text string) (block, error) {
 			b.exit = status
 		case word == "make" && b.language == "sh":
 			b.make = true
+		case word == "release" && b.language == "sh":
+			b.release = true
 		case key == "needs":
 			b.needs = strings.Split(value, ",")
 		case b.file == "" && strings.Contains(word, ".") && filepath.IsLocal(word):

@@ -43,4 +43,6 @@ python3 -B test/volume/volume.py bin/mortise "${TOOLMB:-1024}"
 echo "== the official conformance suite of the Model Context Protocol, five times"
 (cd test/conformance && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; })
 go test -count="${CONFORMANCEROUNDS:-5}" -timeout 1h -v ./test/conformance
+echo "== releases for all systems, made in two directories"
+go test -count=1 -timeout 2h -v ./cmd/dist
 cd bench && go run .

@@ -144,7 +144,7 @@ in_memory() {
 	[ -z "${TMPDIR:-}" ] && [ "$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo 2>/dev/null || echo 0)" -gt 14000000 ] &&
 		mkdir -p -m 755 "$work" && { grep -q " $work " /proc/mounts || mount -t tmpfs -o mode=755,size=8g tmpfs "$work" 2>/dev/null; }
 }
-outside='/(internal/(app|surface/(cli|check)|service/extract|runtime/sandbox|catalog/scaffold)|plugins|docs|cmd/pcapsum|test/compat/[a-z]+)$'
+outside='/(internal/(app|surface/(cli|check)|service/extract|runtime/sandbox|catalog/scaffold)|plugins|docs|cmd/(dist|pcapsum)|test/compat/[a-z]+)$'
 
 # Of the packages, those that start goroutines or share memory are watched, and the stores,
 # whose engines do what the package they have in common says.

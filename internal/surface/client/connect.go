@@ -15,9 +15,6 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// entryName is what a program calls the host.
-const entryName = "mortise"
-
 // Connected is what became of the configuration of a program.
 type Connected struct {
 	Program string `json:"program"`
@@ -116,7 +113,7 @@ func entryOf(o Options, args []string) (editor.Entry, error) {
 	if err != nil {
 		return editor.Entry{}, err
 	}
-	e := editor.Entry{Name: entryName, Command: self, Args: args, Env: map[string]string{}}
+	e := editor.Entry{Name: editor.HostName, Command: self, Args: args, Env: map[string]string{}}
 	if o.Server != "" {
 		e.Args = append(e.Args, "--server", o.Server)
 	}

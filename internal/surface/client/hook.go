@@ -20,6 +20,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/editor"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -60,7 +61,7 @@ it is tried again. Tools of this host over MCP are judged as such and pass.`,
 			if err != nil {
 				return err
 			}
-			if strings.HasPrefix(use.Tool, "mcp__"+entryName+"__") {
+			if editor.OwnTool(use.Tool) {
 				return nil
 			}
 			if use.Event != "PreToolUse" {
