@@ -381,41 +381,45 @@ func TestTheCredentialOfAMountedServer(t *testing.T) {
 	}
 }
 
-// A server that one tenant has mounted is of that tenant alone, and so is its credential.
+// A server that one tenant has mounted is of that tenant alone, and so is its secret.
 func TestAMountedServerIsOfOneTenant(t *testing.T) {
 	t.Parallel()
-	s := newToolServer(t, false)
-	home := t.TempDir()
-	write(t, home, "mortise.yaml", allowAll+"egress: {map: {notes.example.com: '"+strings.TrimPrefix(s.URL, "http://")+"'}}\n")
-	made := tenants(t, open(t, home), "", "acme", "blue")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := tenants(t, open(t, t.TempDir()), "", "acme", "blue")
 	acme, blue := made[0], made[1]
-	const url = "http://notes.example.com/"
-	inject := "http: {inject: [{host: notes.example.com, header: Authorization, secret: TOKEN}]}\noperations: {write: {kind: tool}}\n"
-	if err := acme.Vault.Put(t.Context(), store.SecretName{Tenant: acme.Config.Tenant, Owner: "notes", Scope: "system", Name: "TOKEN"}, "the-token-of-acme", secret.By{Principal: "ann"}); err != nil {
-		t.Fatal(err)
+	manifest := fmt.Sprintf("name: notes\nversion: 1.0.0\nowner: test\ndescription: X.\nrunner:\n  kind: mcp\n  command: [%q, mcp-server, '127.0.0.1:1']\n  env: {KEY: {secret: KEY}}\noperations: {look: {kind: tool}}\n", self)
+	put := func(of *app.App, value string) {
+		if err := of.Vault.Put(t.Context(), store.SecretName{Tenant: of.Config.Tenant, Owner: "notes", Scope: "system", Name: "KEY"}, value, secret.By{Principal: "ann"}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	mount(t, acme, mounting("notes", url, inject))
-	call := func(of *app.App) error {
-		_, err := of.Kernel.Call(t.Context(), plugin.Call{Tenant: of.Config.Tenant, Principal: of.Principal, Origin: plugin.OriginCLI, Operation: "notes/write", Input: json.RawMessage("{}"), Fresh: true})
-		return err
+	key := func(of *app.App) (length int, err error) {
+		res, err := of.Kernel.Call(t.Context(), plugin.Call{Tenant: of.Config.Tenant, Principal: of.Principal, Origin: plugin.OriginCLI, Operation: "notes/look", Input: json.RawMessage("{}")})
+		var got struct{ Key int }
+		if err == nil {
+			err = json.Unmarshal(res.Data, &got)
+		}
+		return got.Key, err
 	}
-	if err := call(acme); err != nil {
-		t.Fatal(err)
+	put(acme, "acme")
+	mount(t, acme, manifest)
+	if n, err := key(acme); err != nil || n != len("acme") {
+		t.Errorf("acme's server has a key of %d characters, %v", n, err)
 	}
-	if err := call(blue); plugin.CodeOf(err) != plugin.CodeNotFound {
+	if _, err := key(blue); plugin.CodeOf(err) != plugin.CodeNotFound {
 		t.Errorf("blue calls what acme has mounted: %v", err)
 	}
-	before := s.calls.Load()
-	refusedMount(t, blue, mounting("notes", url, inject), "missing_secrets")
-	if s.calls.Load() != before {
-		t.Error("blue reached the server with no credential of its own")
+	refusedMount(t, blue, manifest, "missing_secrets")
+	put(blue, "another of blue")
+	mount(t, blue, manifest)
+	if n, err := key(blue); err != nil || n != len("another of blue") {
+		t.Errorf("blue's server has a key of %d characters, %v", n, err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, header := range s.headers {
-		if got := header.Get("Authorization"); got != "the-token-of-acme" {
-			t.Errorf("a request had %q", got)
-		}
+	if n, err := key(acme); err != nil || n != len("acme") {
+		t.Errorf("acme's server has a key of %d characters beside blue's, %v", n, err)
 	}
 }
 
