@@ -23,7 +23,7 @@ func plainBuild(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	overlay := filepath.Join(t.TempDir(), "overlay.json")
-	text := fmt.Sprintf(`{"Replace":{%q:""}}`, filepath.Join(root, "internal", "sandbox", "bin", "cage"))
+	text := fmt.Sprintf(`{"Replace":{%q:""}}`, filepath.Join(root, "internal", "runtime", "sandbox", "bin", "cage"))
 	if err := os.WriteFile(overlay, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
