@@ -69,8 +69,15 @@ export async function mortiseTools(client: Client, options: ToolOptions = {}): P
       if (operation === undefined || item.rawItem.type !== "function_call") continue;
       const toolCallId = item.rawItem.callId;
       let refused: MortiseError | undefined;
+      let input: unknown;
       try {
-        const outcome = await calls.submit(operation, toolCallId, JSON.parse(item.rawItem.arguments), { waitMs: 0 });
+        input = JSON.parse(item.rawItem.arguments);
+      } catch {
+        state.reject(item, { message: told(new MortiseError("invalid_input", "the arguments are no JSON")) }); // the host knows no such call
+        continue;
+      }
+      try {
+        const outcome = await calls.submit(operation, toolCallId, input, { waitMs: 0 });
         const pending = client.pending(outcome);
         if (pending) {
           await waiting(item, { ...pending, toolCallId });

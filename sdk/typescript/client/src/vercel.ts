@@ -43,16 +43,17 @@ export async function mortiseTools(client: Client, options: ToolOptions = {}): P
   for (const { name, description, operation } of await toolsOf(client, options)) {
     operations.set(name, operation.name);
     const waits = async (input: unknown, { toolCallId, messages }: { toolCallId: string; messages: ModelMessage[] }): Promise<boolean> => {
+      // The AI SDK asks again before it executes what its messages say was approved.
+      const approved = requestsOf(messages).some((request) => request.toolCallId === toolCallId && request.approved);
       let pending: Pending | undefined;
       try {
         pending = await calls.pending(operation.name, toolCallId, input);
       } catch (error) {
         if (error instanceof ArgumentsChanged || !(error instanceof MortiseError)) throw error;
-        return false; // execute meets the same refusal, and the model reads it
+        return approved; // execute meets the same refusal, and the model reads it
       }
-      // Someone told the AI SDK that it was approved, and the host knows nothing of it.
-      if (pending && requestsOf(messages).some((request) => request.toolCallId === toolCallId && request.approved)) throw new ApprovalPending(pending);
-      return pending !== undefined;
+      if (pending && approved) throw new ApprovalPending(pending);
+      return approved || pending !== undefined;
     };
     toolApproval[name] = async (input, context) => ((await waits(input, context)) ? "user-approval" : undefined);
     tools[name] = dynamicTool({
