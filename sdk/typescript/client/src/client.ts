@@ -170,8 +170,8 @@ export class Client {
   }
 
   /** Withdraws a call that waits, or tells one that runs to stop. */
-  async cancel(id: string, reason: string, options: { signal?: AbortSignal } = {}): Promise<Call> {
-    return this.#request<Call>("POST", `calls/${encodeURIComponent(id)}:cancel`, { ...options, body: { reason } });
+  async cancel(id: string, reason: string, options: { signal?: AbortSignal } = {}): Promise<void> {
+    await this.#request("POST", `calls/${encodeURIComponent(id)}:cancel`, { ...options, body: { reason } });
   }
 
   /** The ids of a call that waits for a person. */
