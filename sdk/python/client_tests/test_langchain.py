@@ -11,7 +11,7 @@ from host import Host
 from langgraph.graph import ToolGraph
 from langgraph.types import Command
 from mortise_client import ApprovalPending, ArgumentsChanged, Pending
-from mortise_client.langchain import mortise_tools, pending_approvals
+from mortise_client.langchain import mortise_tools, pending_approvals, resumption
 
 
 def setUpModule() -> None:
@@ -45,8 +45,8 @@ class Graphs(unittest.TestCase):
                 self.setUp()
                 test(invoke)
 
-    def call(self, name: str = "mail__send", id: str = "call-1", **arguments: str) -> list[dict[str, Any]]:
-        return [{"name": name, "id": id, "args": arguments}]
+    def call(self, name: str = "mail__send", id: str = "call-1", **arguments: str) -> dict[str, Any]:
+        return {"messages": [{"name": name, "id": id, "args": arguments}]}
 
     def test_an_operation_that_policy_allows_runs_at_once_and_once(self) -> None:
         def test(invoke: Callable[[ToolGraph, Any], dict[str, Any]]) -> None:
@@ -78,7 +78,7 @@ class Graphs(unittest.TestCase):
                 result = invoke(graph, Command(resume={"type": "approve"}))
                 self.assertEqual([p.call_id for p in pending_approvals(result["__interrupt__"])], [pending.call_id])
             self.host.approve(pending)
-            (message,) = invoke(graph, Command(resume=None))["messages"]
+            (message,) = invoke(graph, Command(resume=resumption(result["__interrupt__"])))["messages"]
             self.assertIn('"to": "ann"', message.content)
             self.assertEqual(self.host.calls("mail/send"), before)
 
@@ -118,11 +118,12 @@ class Graphs(unittest.TestCase):
 
     def test_the_same_arguments_in_another_tool_call_ask_again(self) -> None:
         graph = self.graph()
-        result = graph.invoke(self.call(to="fay") + self.call(id="call-2", to="fay"), self.config)
+        calls = [call for id in ("call-1", "call-2") for call in self.call(id=id, to="fay")["messages"]]
+        result = graph.invoke({"messages": calls}, self.config)
         one, two = pending_approvals(result["__interrupt__"])
         self.assertNotEqual(one.call_id, two.call_id)
         self.host.approve(one)
-        result = graph.invoke(Command(resume=True), self.config)
+        result = graph.invoke(Command(resume=resumption(result["__interrupt__"])), self.config)
         self.assertEqual([pending.call_id for pending in pending_approvals(result["__interrupt__"])], [two.call_id])
 
     def test_threads_do_not_share_calls(self) -> None:
@@ -135,8 +136,9 @@ class Graphs(unittest.TestCase):
     def test_what_waits_can_be_withdrawn(self) -> None:
         def test(invoke: Callable[[ToolGraph, Any], dict[str, Any]]) -> None:
             graph = self.graph()
-            (pending,) = pending_approvals(invoke(graph, self.call(to="gus"))["__interrupt__"])
-            (message,) = invoke(graph, Command(resume={"withdraw": "the user left"}))["messages"]
+            interrupts = invoke(graph, self.call(to="gus"))["__interrupt__"]
+            (pending,) = pending_approvals(interrupts)
+            (message,) = invoke(graph, Command(resume=resumption(interrupts, withdraw="the user left")))["messages"]
             self.assertIn("cancelled", message.content)
             self.assertEqual(self.host.client.call(pending.call_id).status, "failed")
 

@@ -8,7 +8,7 @@ import unittest
 import uuid
 from typing import Any
 
-from agents import Runner
+from agents import Agent, Runner
 from agents.run_state import RunState
 from host import Host
 from mortise_client import ApprovalPending, ArgumentsChanged, mortise_error_of
@@ -36,7 +36,11 @@ class Runs(unittest.IsolatedAsyncioTestCase):
 
     async def begin(self, adapter: MortiseTools, name: str, arguments: Any) -> RunState[Any, Any]:
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        return await Runner.run(adapter.tools, [{"type": "function_call", "name": name, "call_id": "call-1", "arguments": text}])
+        calls = [{"type": "function_call", "name": name, "call_id": "call-1", "arguments": text}]
+        return (await Runner.run(Agent("desk", adapter.tools, calls), "Go.")).to_state()
+
+    async def go_on(self, adapter: MortiseTools, state: RunState[Any, Any]) -> str:
+        return (await Runner.run(Agent("desk", adapter.tools, []), state)).final_output
 
     async def waiting(self, adapter: MortiseTools, to: str) -> tuple[RunState[Any, Any], Waiting]:
         state = await self.begin(adapter, "mail__send", {"to": to})
@@ -65,8 +69,7 @@ class Runs(unittest.IsolatedAsyncioTestCase):
         before = self.host.calls("mail/send")
         adapter, state = self.adapter(scope), RunState.from_string(None, state.to_string())  # in another process
         self.assertEqual(await adapter.resolve(state), [])
-        state = await Runner.run(adapter.tools, state)
-        self.assertEqual(json.loads(state.outputs["call-1"])["to"], "bea")
+        self.assertEqual(json.loads(await self.go_on(adapter, state))["to"], "bea")
         self.assertEqual(self.host.calls("mail/send"), before)
 
     async def test_a_denial_at_the_host_is_a_denial_here(self) -> None:
@@ -74,18 +77,18 @@ class Runs(unittest.IsolatedAsyncioTestCase):
         state, waiting = await self.waiting(adapter, "cid")
         self.host.deny(waiting.pending)
         self.assertEqual(await adapter.resolve(state), [])
-        self.assertIn("approval_denied", (await Runner.run(adapter.tools, state)).outputs["call-1"])
+        self.assertIn("approval_denied", await self.go_on(adapter, state))
 
     async def test_an_approval_that_the_framework_alone_was_given_changes_nothing(self) -> None:
         adapter = self.adapter()
         state, waiting = await self.waiting(adapter, "dan")
         state.approve(state.get_interruptions()[0])
         with self.assertRaises(Exception) as raised:
-            await Runner.run(adapter.tools, state)
+            await self.go_on(adapter, state)
         self.assertIsInstance(mortise_error_of(raised.exception), ApprovalPending)
         self.assertEqual(self.host.client.call(waiting.pending.call_id).status, "pending_approval")
         self.host.approve(waiting.pending)  # the run goes on from where it waited
-        self.assertIn("receipt", (await Runner.run(adapter.tools, state)).outputs["call-1"])
+        self.assertIn("receipt", await self.go_on(adapter, state))
 
     async def test_arguments_that_changed_after_the_approval_are_refused(self) -> None:
         for remembers in (True, False):
@@ -103,7 +106,7 @@ class Runs(unittest.IsolatedAsyncioTestCase):
                     await adapter.resolve(state)
                 state.approve(state.get_interruptions()[0])
                 with self.assertRaises(Exception) as raised:
-                    await Runner.run(adapter.tools, state)
+                    await self.go_on(adapter, state)
                 self.assertIsInstance(mortise_error_of(raised.exception), ArgumentsChanged)
                 self.assertEqual(self.host.calls("mail/send"), before)
 
@@ -111,14 +114,14 @@ class Runs(unittest.IsolatedAsyncioTestCase):
         adapter = self.adapter()
         state, waiting = await self.waiting(adapter, "gus")
         await adapter.withdraw(state, "the user left")
-        self.assertEqual((await Runner.run(adapter.tools, state)).outputs["call-1"], "the user left")
+        self.assertEqual(await self.go_on(adapter, state), "the user left")
         self.assertEqual(self.host.client.call(waiting.pending.call_id).outcome.error["code"], "cancelled")
 
     async def test_arguments_that_are_no_json_make_no_call(self) -> None:
         adapter = self.adapter()
         state = await self.begin(adapter, "mail__send", "{to")
         self.assertEqual(await adapter.resolve(state), [])
-        self.assertIn("invalid_input", (await Runner.run(adapter.tools, state)).outputs["call-1"])
+        self.assertIn("invalid_input", await self.go_on(adapter, state))
 
 
 if __name__ == "__main__":

@@ -146,6 +146,16 @@ def _fallback(configurable: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
     return f"{place}:{digest_of(arguments)}" if place else str(uuid.uuid4())
 
 
+def resumption(interrupts: Sequence[Any], *, withdraw: str | None = None) -> dict[str, Any]:
+    """What to resume a graph with, so that its tools ask the host again: `Command(resume=resumption(interrupts))`.
+
+    With withdraw, a reason, they withdraw their calls, so that nobody can approve them any more. Interrupts of others are
+    left out, and are answered beside these.
+    """
+    answer: Any = True if withdraw is None else {"withdraw": withdraw}
+    return {found.id: answer for found in interrupts if next(pending_approvals([found]), None) is not None}
+
+
 def pending_approvals(interrupts: Sequence[Any]) -> Iterator[Pending]:
     """The calls that a graph waits for, of `result["__interrupt__"]` or of the tasks of its state."""
     for found in interrupts:

@@ -34,13 +34,39 @@ class FunctionTool:
     needs_approval: Union[bool, Callable[[RunContextWrapper[Any], Dict[str, Any], str], Awaitable[bool]]] = False
 
 
+@dataclass
+class Agent:
+    """An agent whose model asks for these tool calls, and then says what came of them."""
+
+    name: str
+    tools: List[FunctionTool]
+    calls: List[Dict[str, str]]
+
+
+@dataclass
+class RunResult:
+    state: RunState[Any, Any]
+
+    @property
+    def interruptions(self) -> List[ToolApprovalItem]:
+        return self.state.get_interruptions()
+
+    @property
+    def final_output(self) -> str:
+        return "" if self.interruptions else "\n".join(self.state.outputs.values())
+
+    def to_state(self) -> RunState[Any, Any]:
+        return self.state
+
+
 class Runner:
     """Runs tool calls as the runner does: it asks whether each needs approval, unless that was decided in the state."""
 
     @staticmethod
-    async def run(tools: List[FunctionTool], calls: Union[List[Dict[str, str]], RunState[Any, Any]]) -> RunState[Any, Any]:
-        state: RunState[Any, Any] = calls if isinstance(calls, RunState) else RunState(calls)
-        state.interruptions, named = [], {tool.name: tool for tool in tools}
+    async def run(starting_agent: Agent, input: Union[str, RunState[Any, Any]]) -> RunResult:
+        state: RunState[Any, Any] = input if isinstance(input, RunState) else RunState(starting_agent.calls)
+        state.interruptions = []
+        named = {tool.name: tool for tool in starting_agent.tools}
         for call in state.calls:
             tool, call_id, decision = named[call["name"]], call["call_id"], state.decisions.get(call["call_id"])
             if call_id in state.outputs:
@@ -61,4 +87,4 @@ class Runner:
                 state.outputs[call_id] = await tool.on_invoke_tool(ToolContext(None, call["name"], call_id), call["arguments"])
             except Exception as error:
                 raise UserError(f"Error running tool {tool.name}: {error}") from error
-        return state
+        return RunResult(state)

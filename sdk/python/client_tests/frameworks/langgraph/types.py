@@ -13,6 +13,7 @@ _NOTHING = object()
 @dataclass
 class Interrupt:
     value: Any
+    id: str
 
 
 class GraphInterrupt(Exception):
@@ -31,6 +32,7 @@ class Scratchpad:
     resumed: List[Any] = field(default_factory=list)
     new: Any = _NOTHING
     count: int = 0
+    stopped: bool = False
 
 
 def interrupt(value: Any) -> Any:
@@ -46,4 +48,4 @@ def interrupt(value: Any) -> Any:
         scratchpad.resumed.append(scratchpad.new)
         scratchpad.new = _NOTHING
         return scratchpad.resumed[position]
-    raise GraphInterrupt(Interrupt(value))
+    raise GraphInterrupt(Interrupt(value, config["configurable"]["checkpoint_ns"]))
