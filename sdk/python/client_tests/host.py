@@ -1,4 +1,4 @@
-"""A host of its own for a test: policy asks a person about mail/send, refuses mail/secret and lets mail/upper run."""
+"""The host of the tests: policy asks a person about mail/send, refuses mail/secret and lets mail/upper run."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Host:
 
     def calls(self, operation: str) -> int:
         """How many calls of an operation the host has on record."""
-        return len(self._ask("GET", "calls?operation=" + urllib.parse.quote(operation, safe=""), self.token)["calls"])
+        return len(self._ask("GET", "calls?page_size=200&operation=" + urllib.parse.quote(operation, safe=""), self.token)["calls"])
 
     def stop(self) -> None:
         atexit.unregister(self.stop)
@@ -122,6 +122,17 @@ class Host:
         if self._process.stderr is not None:
             self._process.stderr.close()
         shutil.rmtree(self.home, ignore_errors=True)
+
+
+_shared: Host | None = None
+
+
+def the_host() -> Host:
+    """The host that all tests have in common. It ends with the process."""
+    global _shared
+    if _shared is None:
+        _shared = Host()
+    return _shared
 
 
 def code_of(error: BaseException) -> str:

@@ -9,7 +9,7 @@ import threading
 import time
 import unittest
 
-from host import Host, code_of
+from host import Host, code_of, the_host
 from mortise_client import ApprovalPending, ArgumentsChanged, AsyncClient, Client, MortiseError, Pending, ToolCalls, tools_of
 
 
@@ -27,11 +27,7 @@ class Against(Refusals):
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.host = Host()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.host.stop()
+        cls.host = the_host()
 
     def waiting(self, key: str) -> Pending:
         pending = self.host.client.execute("mail/send", {"to": "eve"}, key=key).pending

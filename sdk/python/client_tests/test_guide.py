@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 from agents import Agent
-from host import SDK, Host
+from host import SDK, Host, the_host
 from langgraph.graph import ToolGraph
 
 PAGE = os.path.join(os.path.dirname(os.path.dirname(SDK)), "docs", "guides", "agent-frameworks.md")
@@ -27,11 +27,7 @@ class Guide(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.host = Host()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.host.stop()
+        cls.host = the_host()
 
     def run_block(self, name: str) -> dict[str, Any]:
         names: dict[str, Any] = {}

@@ -7,7 +7,7 @@ import unittest
 import uuid
 from typing import Any, Callable
 
-from host import Host
+from host import Host, the_host
 from langgraph.graph import ToolGraph
 from langgraph.types import Command
 from mortise_client import ApprovalPending, ArgumentsChanged, Pending
@@ -23,11 +23,7 @@ class Graphs(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.host = Host()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.host.stop()
+        cls.host = the_host()
 
     def setUp(self) -> None:
         self.config: dict[str, Any] = {"configurable": {"thread_id": str(uuid.uuid4())}}

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents import Agent, Runner
 from agents.run_state import RunState
-from host import Host
+from host import Host, the_host
 from mortise_client import ApprovalPending, ArgumentsChanged, mortise_error_of
 from mortise_client.openai_agents import MortiseTools, Waiting
 
@@ -25,11 +25,7 @@ class Runs(unittest.IsolatedAsyncioTestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.host = Host()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.host.stop()
+        cls.host = the_host()
 
     def adapter(self, scope: str | None = None) -> MortiseTools:
         return MortiseTools(self.host.client, only=["mail/*"], scope=scope)
@@ -48,9 +44,10 @@ class Runs(unittest.IsolatedAsyncioTestCase):
         return state, waiting
 
     async def test_an_operation_that_policy_allows_runs_at_once_and_once(self) -> None:
+        before = self.host.calls("mail/upper")
         state = await self.begin(self.adapter(), "mail__upper", {"text": "hello"})
         self.assertEqual(state.outputs, {"call-1": "HELLO"})
-        self.assertEqual(self.host.calls("mail/upper"), 1)
+        self.assertEqual(self.host.calls("mail/upper"), before + 1)
 
     async def test_what_the_host_refuses_the_model_reads_with_its_code(self) -> None:
         for name, arguments, code in (("mail__secret", {}, "policy_denied"), ("mail__send", {"tu": "ann"}, "invalid_input")):

@@ -149,7 +149,7 @@ def _fallback(configurable: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
 def resumption(interrupts: Sequence[Any], *, withdraw: str | None = None) -> dict[str, Any]:
     """What to resume a graph with, so that its tools ask the host again: `Command(resume=resumption(interrupts))`.
 
-    With withdraw, a reason, they withdraw their calls, so that nobody can approve them any more. Interrupts of others are
+    With withdraw, a reason, they withdraw their calls, so that they can no longer be approved. Interrupts of others are
     left out, and are answered beside these.
     """
     answer: Any = True if withdraw is None else {"withdraw": withdraw}

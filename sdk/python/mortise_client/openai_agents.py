@@ -54,7 +54,7 @@ class MortiseTools:
         return waiting
 
     async def withdraw(self, state: RunState[Any, Any], reason: str) -> None:
-        """Withdraw what waits, so that nobody can approve it any more, and reject the interruptions."""
+        """Withdraw what waits, so that it can no longer be approved, and reject the interruptions."""
 
         def cancel(item: ToolApprovalItem, found: Waiting) -> None:
             self._calls.client.cancel(found.pending.call_id, reason)

@@ -22,7 +22,7 @@ export interface AgentTools {
   tools: FunctionTool<unknown, never, unknown>[];
   /** Approves and rejects the interruptions about which the host has decided, and returns those that still wait. */
   resolve(state: AnyState): Promise<WaitingToolCall[]>;
-  /** Withdraws what waits, so that nobody can approve it any more, and rejects the interruptions. */
+  /** Withdraws what waits, so that it can no longer be approved, and rejects the interruptions. */
   withdraw(state: AnyState, reason: string): Promise<void>;
 }
 

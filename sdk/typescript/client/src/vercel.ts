@@ -30,7 +30,7 @@ export interface VercelTools {
   toolApproval: Record<string, Asked>;
   /** Asks the host about each request for approval that has no response yet. */
   resolve(messages: readonly ModelMessage[]): Promise<Resolved>;
-  /** Withdraws what waits, so that nobody can approve it any more, and says so in responses. */
+  /** Withdraws what waits, so that it can no longer be approved, and says so in responses. */
   withdraw(messages: readonly ModelMessage[], reason: string): Promise<Resolved>;
 }
 

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { ApprovalPending, ArgumentsChanged, Client, MortiseError, ToolCalls, toolsOf } from "../src/index.ts";
-import { type Host, startHost } from "./host.ts";
+import { theHost } from "./host.ts";
 
-let host: Host;
-before(async () => (host = await startHost()));
-after(() => host.stop());
+const host = theHost();
 
 const code = (wanted: string) => (error: unknown) => error instanceof MortiseError && error.code === wanted;
 
@@ -101,4 +100,12 @@ test("names of tools are such as models accept, and the number is limited", asyn
   const tools = await toolsOf(host.client, { only: ["mail/*"] });
   assert.deepEqual(tools.map((tool) => tool.name).sort(), ["mail__large", "mail__secret", "mail__send", "mail__upper"]);
   await assert.rejects(toolsOf(host.client, { only: ["mail/*"], limit: 3 }), code("too_many_operations"));
+});
+
+test("what the package exports is there", async () => {
+  const { exports } = JSON.parse(readFileSync("package.json", "utf8")) as { exports: Record<string, { default: string }> };
+  for (const found of Object.values(exports)) {
+    const module = (await import(new URL(`../../../${found.default.replace("./dist/", "build/")}`, import.meta.url).href)) as object;
+    assert.ok(Object.keys(module).length > 0);
+  }
 });

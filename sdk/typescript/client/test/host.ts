@@ -1,4 +1,4 @@
-// A host of its own for a test: policy asks a person about mail/send, refuses mail/secret and lets mail/upper run.
+// The host of the tests: policy asks a person about mail/send, refuses mail/secret and lets mail/upper run.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -39,24 +39,19 @@ export interface Host {
   deny(approvalId: string): Promise<void>;
   /** How many calls of an operation the host has on record. */
   calls(operation: string): Promise<number>;
-  stop(): Promise<void>;
 }
 
-export async function startHost(): Promise<Host> {
-  const binary = process.env["MORTISE_TEST_BINARY"] ?? resolve("../../../bin/mortise");
-  const home = mkdtempSync(join(tmpdir(), "mortise-client-"));
-  writeFileSync(join(home, "mortise.yaml"), `sandbox: best-effort\npolicy: {default: none, files: [mail.cedar], groups: {people: [ann, bot]}}\n`);
-  writeFileSync(join(home, "mail.cedar"), policy);
-  writeFileSync(join(home, "mail.ts"), plugin);
-  const env: NodeJS.ProcessEnv = { ...process.env, HOME: home };
-  for (const name of Object.keys(env)) if (name.startsWith("MORTISE_")) delete env[name];
-  const mortise = (...args: string[]): string => execFileSync(binary, ["--home", home, ...args], { env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
-  mortise("plugins", "register", "--dev", join(home, "mail.ts"));
-  const token = mortise("tokens", "create", "bot", "--for", "bot", "--scope", "run", "--scope", "read");
-  const person = mortise("tokens", "create", "ann", "--for", "ann", "--scope", "read", "--scope", "approve");
-  const child = spawn(binary, ["--home", home, "serve", "--listen", "127.0.0.1:0"], { env, stdio: ["ignore", "ignore", "pipe"] });
-  process.once("exit", () => child.kill("SIGTERM")); // also where a test gave up
-  const url = await listening(child);
+/** What test/run.ts passes on to the tests. */
+interface Started {
+  url: string;
+  token: string;
+  /** A token of who may approve. */
+  person: string;
+}
+
+/** The host that test/run.ts has started. */
+export function theHost(): Host {
+  const { url, token, person } = JSON.parse(process.env["TEST_HOST"] ?? "{}") as Started;
   const ask = async (method: string, route: string, bearer: string): Promise<Record<string, unknown>> => {
     const response = await fetch(`${url}/api/v1/${route}`, {
       method,
@@ -72,7 +67,28 @@ export async function startHost(): Promise<Host> {
     client: new Client({ url, token }),
     approve: async (id) => void (await ask("POST", `approvals/${id}:approve`, person)),
     deny: async (id) => void (await ask("POST", `approvals/${id}:deny`, person)),
-    calls: async (operation) => ((await ask("GET", `calls?operation=${encodeURIComponent(operation)}`, token))["calls"] as unknown[]).length,
+    calls: async (operation) => ((await ask("GET", `calls?operation=${encodeURIComponent(operation)}&page_size=200`, token))["calls"] as unknown[]).length,
+  };
+}
+
+export async function startHost(): Promise<Started & { stop(): Promise<void> }> {
+  const binary = process.env["MORTISE_TEST_BINARY"] ?? resolve("../../../bin/mortise");
+  const home = mkdtempSync(join(tmpdir(), "mortise-client-"));
+  writeFileSync(join(home, "mortise.yaml"), `sandbox: best-effort\npolicy: {default: none, files: [mail.cedar], groups: {people: [ann, bot]}}\n`);
+  writeFileSync(join(home, "mail.cedar"), policy);
+  writeFileSync(join(home, "mail.ts"), plugin);
+  const env: NodeJS.ProcessEnv = { ...process.env, HOME: home };
+  for (const name of Object.keys(env)) if (name.startsWith("MORTISE_")) delete env[name];
+  const mortise = (...args: string[]): string => execFileSync(binary, ["--home", home, ...args], { env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
+  mortise("plugins", "register", "--dev", join(home, "mail.ts"));
+  const token = mortise("tokens", "create", "bot", "--for", "bot", "--scope", "run", "--scope", "read");
+  const person = mortise("tokens", "create", "ann", "--for", "ann", "--scope", "read", "--scope", "approve");
+  const child = spawn(binary, ["--home", home, "serve", "--listen", "127.0.0.1:0"], { env, stdio: ["ignore", "ignore", "pipe"] });
+  process.once("exit", () => child.kill("SIGTERM")); // also where a test gave up
+  return {
+    url: await listening(child),
+    token,
+    person,
     async stop() {
       const ended = new Promise((done) => child.once("exit", done));
       child.kill("SIGTERM");
