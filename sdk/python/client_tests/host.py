@@ -38,6 +38,11 @@ def secret() -> str:
     """Not for agents."""
     return "sent"
 
+@plugin.operator(effects=["mail_send"])
+def ping(text: str = "") -> str:
+    """Send a mail that says nothing much."""
+    return "pinged" + text
+
 @plugin.tool
 def upper(text: str, config: str = "") -> str:
     """Make a text upper case."""
@@ -49,7 +54,7 @@ plugin.run()
 POLICY = """@id("mail_waits") @approval("it leaves the house")
 permit (principal == User::"bot", action in [Action::"execute", Action::"list"], resource == Operation::"mail/send");
 @id("tools")
-permit (principal == User::"bot", action in [Action::"execute", Action::"list"], resource == Operation::"mail/upper");
+permit (principal == User::"bot", action in [Action::"execute", Action::"list"], resource) when { ["mail/upper", "mail/ping"].contains(resource.name) };
 @id("seen")
 permit (principal == User::"bot", action == Action::"list", resource == Operation::"mail/secret");
 @id("approve")

@@ -38,7 +38,7 @@ class Against(Refusals):
         found = {o.name: (o.kind, o.effects) for o in self.host.client.operations() if o.name.startswith("mail/")}
         self.assertEqual(
             found,
-            {"mail/send": ("operator", ("mail_send",)), "mail/secret": ("operator", ("mail_send",)), "mail/upper": ("tool", ())},
+            {**{name: ("operator", ("mail_send",)) for name in ("mail/send", "mail/secret", "mail/ping")}, "mail/upper": ("tool", ())},
         )
         self.assertEqual((self.host.client.operation("mail/send").input_schema or {})["required"], ["to"])
         self.refused("not_found", self.host.client.operation, "mail/none")
@@ -113,7 +113,7 @@ class Against(Refusals):
 
     def test_the_number_of_tools_is_limited_and_names_are_such_as_models_accept(self) -> None:
         names = sorted(tool.name for tool in tools_of(self.host.client, ["mail/*"]))
-        self.assertEqual(names, ["mail__secret", "mail__send", "mail__upper"])
+        self.assertEqual(names, ["mail__ping", "mail__secret", "mail__send", "mail__upper"])
         self.refused("too_many_operations", tools_of, self.host.client, ["mail/*"], 2)
 
 

@@ -51,8 +51,10 @@ class Runs(unittest.IsolatedAsyncioTestCase):
 
     async def test_what_the_host_refuses_the_model_reads_with_its_code(self) -> None:
         for name, arguments, code in (("mail__secret", {}, "policy_denied"), ("mail__send", {"tu": "ann"}, "invalid_input")):
-            state = await self.begin(self.adapter(), name, arguments)
-            self.assertEqual(json.loads(state.outputs["call-1"])["error"]["code"], code)
+            adapter = self.adapter()
+            state = await self.begin(adapter, name, arguments)
+            self.assertEqual(await adapter.resolve(state), [])  # of mail/secret, which has no arguments
+            self.assertEqual(json.loads(await self.go_on(adapter, state))["error"]["code"], code)
 
     async def test_a_pending_approval_interrupts_with_ids_alone(self) -> None:
         state, waiting = await self.waiting(self.adapter(), "ann")
@@ -115,10 +117,17 @@ class Runs(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(self.host.client.call(waiting.pending.call_id).outcome.error["code"], "cancelled")
 
     async def test_arguments_that_are_no_json_make_no_call(self) -> None:
-        adapter = self.adapter()
-        state = await self.begin(adapter, "mail__send", "{to")
+        adapter, before = self.adapter(), self.host.calls("mail/ping")
+        state = await self.begin(adapter, "mail__send", "{to")  # {} would be refused
+        self.assertIn("invalid_input", state.outputs["call-1"])
+        state = await self.begin(adapter, "mail__ping", "{to")  # {} would run
         self.assertEqual(await adapter.resolve(state), [])
         self.assertIn("invalid_input", await self.go_on(adapter, state))
+        self.assertEqual(self.host.calls("mail/ping"), before)
+        state = await self.begin(adapter, "mail__ping", {})
+        self.assertEqual(await adapter.resolve(state), [])
+        self.assertEqual(await self.go_on(adapter, state), "pinged")
+        self.assertEqual(self.host.calls("mail/ping"), before + 1)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class ArgumentsChanged(MortiseError):
     def __init__(self, operation: str, tool_call_id: str) -> None:
         super().__init__(
             "arguments_changed",
-            f"the tool call {tool_call_id} of {operation} was made with other arguments, or by someone else;"
+            f"the tool call {tool_call_id} of {operation} was made with other arguments, or by another caller;"
             " other arguments are another call",
         )
 

@@ -126,6 +126,11 @@ def is_refusal(error: MortiseError) -> bool:
     return error.code in _REFUSALS
 
 
+def is_answer(error: MortiseError) -> bool:
+    """Tells whether an error is the host's answer to a call, and not trouble in reaching the host. The tool meets it too."""
+    return error.status not in (None, 401) and not error.retryable
+
+
 def text_of(data: Any) -> str:
     """A result as a model reads it."""
     return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)

@@ -12,7 +12,7 @@ import asyncio
 import contextvars
 import uuid
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator, Mapping, Sequence, Union
+from typing import Any, Iterator, Mapping, Sequence, Union
 
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import StructuredTool, ToolException
@@ -20,8 +20,6 @@ from langchain_core.tools import StructuredTool, ToolException
 from ._client import Client, Outcome, Pending
 from ._errors import ApprovalPending, ArgumentsChanged, MortiseError
 from ._toolcalls import HostTool, ToolCalls, data_of, digest_of, text_of, told, tools_of
-
-Interrupt = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)

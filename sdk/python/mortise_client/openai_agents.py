@@ -19,7 +19,7 @@ from agents.tool_context import ToolContext
 
 from ._client import Client, Pending, failure_of
 from ._errors import ApprovalPending, ArgumentsChanged, MortiseError
-from ._toolcalls import HostTool, ToolCalls, data_of, is_refusal, text_of, told, tools_of
+from ._toolcalls import HostTool, ToolCalls, data_of, is_answer, is_refusal, text_of, told, tools_of
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,13 @@ class MortiseTools:
     def _tool(self, tool: HostTool) -> FunctionTool:
         operation = tool.operation.name
 
+        # The runner passes {} for arguments that are no JSON. Where {} could have effects, it interrupts, and resolve, which
+        # knows the text of the arguments, makes the call.
+        unsure = bool(tool.operation.effects) and not tool.schema.get("required")
+
         async def needs_approval(context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
+            if unsure and not arguments:
+                return True
             try:
                 outcome = await asyncio.to_thread(self._calls.submit, operation, call_id, arguments)
             except ArgumentsChanged:
@@ -99,18 +105,21 @@ class MortiseTools:
             if operation is None or not call_id:
                 continue
             try:
-                outcome = self._calls.submit(operation, call_id, _arguments(text), wait=0)
+                arguments = _arguments(text)
+            except MortiseError as error:
+                state.reject(item, rejection_message=told(error))  # the host knows no such call
+                continue
+            try:
+                outcome = self._calls.submit(operation, call_id, arguments, wait=0)
                 if outcome.pending is not None:
                     waits(item, Waiting(call_id, outcome.pending))
                     continue
                 refused = failure_of(outcome)
-            except ArgumentsChanged:
-                raise
             except MortiseError as error:
-                if not is_refusal(error) and error.code != "invalid_input":
+                if not is_answer(error):
                     raise
                 refused = error
-            if refused is not None and (is_refusal(refused) or refused.code == "invalid_input"):
+            if refused is not None and is_refusal(refused):
                 state.reject(item, rejection_message=told(refused))
             else:
                 state.approve(item)

@@ -59,7 +59,7 @@ export class ArgumentsChanged extends MortiseError {
   override readonly name = "ArgumentsChanged";
 
   constructor(operation: string, toolCallId: string, cause?: unknown) {
-    super("arguments_changed", `the tool call ${toolCallId} of ${operation} was made with other arguments, or by someone else; other arguments are another call`, { cause });
+    super("arguments_changed", `the tool call ${toolCallId} of ${operation} was made with other arguments, or by another caller; other arguments are another call`, { cause });
   }
 }
 

@@ -8,7 +8,7 @@ import { randomUUID } from "node:crypto";
 import { type FunctionTool, type RunState, type RunToolApprovalItem, tool } from "@openai/agents";
 import { type Client, type Pending, failureOf } from "./client.ts";
 import { ApprovalPending, ArgumentsChanged, MortiseError, mortiseErrorOf } from "./errors.ts";
-import { ToolCalls, type ToolOptions, isRefusal, told, toolsOf } from "./toolcalls.ts";
+import { ToolCalls, type ToolOptions, isAnswer, isRefusal, told, toolsOf } from "./toolcalls.ts";
 
 /** A tool call that waits for a person. */
 export interface WaitingToolCall extends Pending {
@@ -85,7 +85,7 @@ export async function mortiseTools(client: Client, options: ToolOptions = {}): P
         }
         refused = failureOf(outcome);
       } catch (error) {
-        if (!(error instanceof MortiseError) || !isRefusal(error)) throw error;
+        if (!isAnswer(error)) throw error;
         refused = error;
       }
       if (refused && isRefusal(refused)) state.reject(item, { message: told(refused) });

@@ -121,6 +121,11 @@ export function isRefusal(error: MortiseError): boolean {
   return refusals.has(error.code);
 }
 
+/** Tells whether an error is the host's answer to a call, and not trouble in reaching the host. The tool meets it too. */
+export function isAnswer(error: unknown): error is MortiseError {
+  return error instanceof MortiseError && error.status !== undefined && error.status !== 401 && !error.retryable;
+}
+
 /** What a model is told of a failure. */
 export function told(error: MortiseError): string {
   return JSON.stringify({

@@ -7,7 +7,7 @@
 import { type ModelMessage, type ToolApprovalResponse, type ToolSet, dynamicTool, jsonSchema } from "ai";
 import { type Client, type Pending, failureOf } from "./client.ts";
 import { ApprovalPending, ArgumentsChanged, MortiseError } from "./errors.ts";
-import { ToolCalls, type ToolOptions, isRefusal, toolsOf } from "./toolcalls.ts";
+import { ToolCalls, type ToolOptions, isAnswer, isRefusal, toolsOf } from "./toolcalls.ts";
 
 /** A tool call that waits for a person. */
 export interface WaitingToolCall extends Pending {
@@ -84,7 +84,7 @@ export async function mortiseTools(client: Client, options: ToolOptions = {}): P
         }
         refused = failureOf(outcome);
       } catch (error) {
-        if (!(error instanceof MortiseError) || !isRefusal(error)) throw error;
+        if (!isAnswer(error)) throw error;
         refused = error;
       }
       if (refused && isRefusal(refused)) answer(approvalId, false, refused.message);

@@ -78,8 +78,7 @@ class Runner:
                 try:
                     arguments = json.loads(call["arguments"])
                 except ValueError:
-                    state.interruptions.append(ToolApprovalItem(agent=None, raw_item=call))
-                    continue
+                    arguments = {}
                 if await tool.needs_approval(RunContextWrapper(None), arguments, call_id):
                     state.interruptions.append(ToolApprovalItem(agent=None, raw_item=call))
                     continue
