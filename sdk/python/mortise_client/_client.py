@@ -109,10 +109,12 @@ class Client:
         url: str | None = None,
         token: str | None = None,
         *,
+        public_url: str | None = None,
         timeout: float = 30.0,
         max_bytes: int = 16 << 20,
     ) -> None:
-        """By default url is MORTISE_URL and token MORTISE_TOKEN. timeout is for an answer, beside the time that the host
+        """By default url is MORTISE_URL and token MORTISE_TOKEN. public_url is where people reach the host, if that is another
+        address: pages on which to decide are there. timeout is for an answer, beside the time that the host
         is asked to wait; an answer of more than max_bytes is refused."""
         url = url if url is not None else os.environ.get("MORTISE_URL", "")
         token = token if token is not None else os.environ.get("MORTISE_TOKEN", "")
@@ -130,6 +132,7 @@ class Client:
                 f"{url} is not an https address, nor an http address of this machine: a token is sent to no other",
             )
         self.url = f"{parsed.scheme}://{parsed.netloc}{parsed.path.rstrip('/')}"
+        self.public_url = (public_url or self.url).rstrip("/")
         self._token = token
         self._timeout = timeout
         self._max_bytes = max_bytes
@@ -215,7 +218,7 @@ class Client:
         pending = None
         if status == "pending_approval" and isinstance(approval, dict):
             approval_id = _text(approval, "id")
-            page = f"{self.url}/decide/{urllib.parse.quote(approval_id, safe='')}"
+            page = f"{self.public_url}/decide/{urllib.parse.quote(approval_id, safe='')}"
             pending = Pending(operation, call_id, approval_id, page, _text(approval, "expires_at"))
         error = found.get("error")
         return Outcome(

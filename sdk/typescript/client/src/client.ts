@@ -8,6 +8,8 @@ export interface ClientOptions {
   url?: string;
   /** An API token. By default MORTISE_TOKEN. */
   token?: string;
+  /** Where people reach the host, if that is another address: pages on which to decide are there. */
+  publicUrl?: string;
   /** How long an answer may take, beside the time that the host is asked to wait. */
   timeoutMs?: number;
   /** A longer answer is refused. */
@@ -98,6 +100,7 @@ const longestWait = 60; // seconds, of one request
 
 export class Client {
   readonly url: string;
+  readonly publicUrl: string;
   readonly #token: string;
   readonly #timeoutMs: number;
   readonly #maxBytes: number;
@@ -113,6 +116,7 @@ export class Client {
       throw new MortiseError("configuration", `${url} is not an https address, nor an http address of this machine: a token is sent to no other`);
     }
     this.url = parsed.origin + parsed.pathname.replace(/\/+$/, "");
+    this.publicUrl = (options.publicUrl ?? this.url).replace(/\/+$/, "");
     this.#token = token;
     this.#timeoutMs = options.timeoutMs ?? 30_000;
     this.#maxBytes = options.maxBytes ?? 16 << 20;
@@ -182,7 +186,7 @@ export class Client {
       operation: outcome.operation,
       callId: outcome.call_id,
       approvalId: approval.id,
-      url: `${this.url}/decide/${encodeURIComponent(approval.id)}`,
+      url: `${this.publicUrl}/decide/${encodeURIComponent(approval.id)}`,
       expiresAt: approval.expires_at,
     };
   }

@@ -75,9 +75,14 @@ export class ToolCalls {
     this.#waitMs = options.waitMs ?? 60_000;
   }
 
+  /** The idempotency key of a tool call's call. */
+  key(operation: string, toolCallId: string): string {
+    return `tool-${sha256(JSON.stringify([this.scope, operation, toolCallId]))}`;
+  }
+
   /** Makes the call, joins the one that waits, or gets the result of the one that ended. */
   async submit(operation: string, toolCallId: string, input: unknown, options: { waitMs?: number; signal?: AbortSignal | undefined } = {}): Promise<Outcome> {
-    const key = `tool-${sha256(JSON.stringify([this.scope, operation, toolCallId]))}`;
+    const key = this.key(operation, toolCallId);
     const hash = sha256(canonical(input));
     const before = this.#seen.get(key);
     if (before !== undefined && before !== hash) throw new ArgumentsChanged(operation, toolCallId);
