@@ -76,6 +76,7 @@ class Runs(unittest.IsolatedAsyncioTestCase):
         state, waiting = await self.waiting(adapter, "cid")
         self.host.deny(waiting.pending)
         self.assertEqual(await adapter.resolve(state), [])
+        self.assertIn("approval_denied", str(state.decisions["call-1"]))  # a rejection, with its reason
         self.assertIn("approval_denied", await self.go_on(adapter, state))
 
     async def test_an_approval_that_the_framework_alone_was_given_changes_nothing(self) -> None:
