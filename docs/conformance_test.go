@@ -151,7 +151,7 @@ func missing(test string) string {
 	form := ""
 	switch filepath.Ext(path) {
 	case ".py":
-		form = `(?m)^ +def ` + regexp.QuoteMeta(name) + `\(`
+		form = `(?m)^ +(?:async )?def ` + regexp.QuoteMeta(name) + `\(`
 	case ".ts", ".mjs":
 		form = `(?m)^ *test\([` + "`" + `"]` + regexp.QuoteMeta(name) + `( \$\{|["` + "`" + `])` // a name may end in what a table fills in
 	default:

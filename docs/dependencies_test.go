@@ -86,7 +86,7 @@ func directModules(t *testing.T) map[string]string {
 func npmDevelopment(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, dir := range []string{"../sdk/typescript", "../console", "../test/conformance"} {
+	for _, dir := range []string{"../sdk/typescript", "../sdk/typescript/client", "../console", "../test/conformance"} {
 		raw, err := os.ReadFile(dir + "/package.json")
 		if err != nil {
 			t.Fatal(err)

@@ -95,6 +95,10 @@ node_ready() { # the type checker and bundler of the TypeScript SDK's own tests
 	cd sdk/typescript && { [ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error; }
 }
 
+client_ready() { # the agent frameworks that the adapters are tested with
+	cd sdk/typescript/client && { [ -d node_modules ] && [ node_modules -nt package-lock.json ] || npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; }
+}
+
 console() { # its types and its build, which have to give what is committed, and its tests
 	(
 		cd console && { [ -d node_modules ] && [ node_modules -nt package-lock.json ] || npm ci --no-audit --no-fund --loglevel=error; } &&
@@ -213,12 +217,14 @@ if have python3; then
 		part "${tool#*/}" env PYTHONPATH="sdk/python/eventmill:plugins/$tool" python3 -B -m unittest discover -q -s "plugins/$tool/tests"
 	done
 	if [ -x bin/mortise ]; then
+		part "Python client and its adapters" env MORTISE_TEST_BINARY="$PWD/bin/mortise" python3 -B -m unittest discover -q -s sdk/python/client_tests
+		without "the agent frameworks in Python themselves" "nothing is installed with pip; their adapters are tested against the published interfaces"
 		part "the tools of investigations beside second implementations" on_disk python3 -B test/volume/volume.py bin/mortise "${VOLUMEMB:-20}"
 	else
-		without "the tools of investigations beside second implementations" "it could not be built"
+		without "Python client and its adapters, the tools of investigations beside second implementations" "the host could not be built"
 	fi
 else
-	without "Python SDK, pattern_extractor, $(echo $tools | tr ' ' ',')" "python3 is not installed"
+	without "Python SDK, Python client and its adapters, pattern_extractor, $(echo $tools | tr ' ' ',')" "python3 is not installed"
 fi
 if have node && have npm; then
 	if (node_ready); then
@@ -226,8 +232,15 @@ if have node && have npm; then
 	else
 		without "TypeScript SDK" "its type checker and bundler could not be installed with npm"
 	fi
+	if [ ! -x bin/mortise ]; then
+		without "TypeScript client and its adapters" "the host could not be built"
+	elif (client_ready); then
+		part "TypeScript client and its adapters" env MORTISE_TEST_BINARY="$PWD/bin/mortise" sh -c 'cd sdk/typescript/client && npm test --silent'
+	else
+		without "TypeScript client and its adapters" "the agent frameworks could not be installed with npm"
+	fi
 else
-	without "TypeScript SDK" "node and npm are not installed"
+	without "TypeScript SDK, TypeScript client and its adapters" "node and npm are not installed"
 fi
 if have node && have npm; then
 	part "console" console

@@ -35,3 +35,15 @@ func TestEveryModuleIsEmbedded(t *testing.T) {
 		t.Errorf("only %d modules were found", found)
 	}
 }
+
+// TestTheClientIsNotEmbedded: it is for callers. A plugin that could import it would find a second way to the host.
+func TestTheClientIsNotEmbedded(t *testing.T) {
+	for _, root := range []string{"mortise_client", "client_tests"} {
+		if _, err := os.Stat(root); err != nil {
+			t.Error(err)
+		}
+		if _, err := fs.Stat(Files, root); err == nil {
+			t.Errorf("%s is embedded", root)
+		}
+	}
+}
