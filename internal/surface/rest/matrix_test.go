@@ -93,6 +93,7 @@ var rows = map[string]row{
 	"GET /api/v1/plugins/{name}/review":    {path: "/api/v1/plugins/{reviewed}/review", by: "mrt_root", owner: 200, other: 404, absent: "{reviewed}"},
 	"POST /api/v1/plugins/{name}:review":   {path: "/api/v1/plugins/{reviewed}:review", by: "mrt_root", owner: 200, other: 404, absent: "{reviewed}"},
 	"GET /api/v1/plugins/{name}/actions":   {path: "/api/v1/plugins/{reviewed}/actions", by: "mrt_root", owner: 200, other: 404, absent: "{reviewed}"},
+	"POST /api/v1/plugins/{name}:refresh":  {path: "/api/v1/plugins/{stepped}:refresh", by: "mrt_root", owner: 422, other: 404, absent: "{stepped}"},
 	"POST /api/v1/plugins/{name}:rollback": {path: "/api/v1/plugins/{stepped}:rollback", by: "mrt_root", owner: 200, other: 404, absent: "{stepped}"},
 	"DELETE /api/v1/plugins/{name}":        {path: "/api/v1/plugins/{spare}@1.0.0", by: "mrt_root", owner: 200, other: 404, absent: "{spare}"},
 	"POST /api/v1/plugins/{name}:approve": {path: "/api/v1/plugins/{waiting}@1.1.0:approve", by: "mrt_root", owner: 200, other: 404, absent: "{waiting}",
