@@ -4,7 +4,7 @@
 // plugin on a large file (P), the cage (S).
 //
 //	go run . [-quick] [-only A,B,C,D,E,H,K,M,P,S] [-json FILE]
-//	go run . -profile A|H [-plugin-profile] [-out DIR]
+//	go run . -profile A|H|M [-plugin-profile] [-out DIR]
 //
 // Absolute figures drift with the machine. Contestants therefore take turns in
 // short rounds, each is held against the floor of the same round, and what is
@@ -49,7 +49,7 @@ func main() {
 	quick := flag.Bool("quick", false, "a short run that only shows that everything works")
 	only := flag.String("only", "", "the tables to make, such as A,B (default all)")
 	file := flag.String("json", "", "write the figures to this `file` as well")
-	profile := flag.String("profile", "", "instead of measuring, profile the host's side of this `table` (A, H)")
+	profile := flag.String("profile", "", "instead of measuring, profile the host's side of this `table` (A, H, M)")
 	inside := flag.Bool("plugin-profile", false, "with -profile: profile the Go plugin too")
 	out := flag.String("out", "profiles", "with -profile: the `directory` to write to")
 	flag.Parse()
@@ -63,10 +63,12 @@ func main() {
 			err = measure(ctx, l, *only, *file)
 		case "H":
 			err = profileWeb(ctx, l, *out)
+		case "M":
+			err = profileProtocol(ctx, l, *out)
 		case "A":
 			err = profileWarm(ctx, l, *out, *inside)
 		default:
-			err = fmt.Errorf("-profile %s: only A and H can be profiled", *profile)
+			err = fmt.Errorf("-profile %s: only A, H and M can be profiled", *profile)
 		}
 		l.close()
 	}

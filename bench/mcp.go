@@ -65,26 +65,11 @@ func servedTables(ctx context.Context, l *lab, bare string) (tables []table, err
 		return nil, err
 	}
 	defer h.end()
-	ask := func(name, address, path, token, tool string) (*site, error) {
-		body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
-			"name": tool, "arguments": json.RawMessage(payload()), "_meta": map[string]any{
-				"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": map[string]any{"name": "bench", "version": "1"},
-				"io.modelcontextprotocol/clientCapabilities": map[string]any{},
-			},
-		}})
-		if err != nil {
-			return nil, err
-		}
-		s := siteAt(name, address, path, token, body, false)
-		s.head = s.head[:len(s.head)-2] + "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: " + tool + "\r\n\r\n"
-		s.says = []byte(`property_a`)
-		return s, nil
-	}
-	floor, err := ask("floor: the Go SDK's server, the tool inside", bare, "/", "", "echo")
+	floor, err := toolAt("floor: the Go SDK's server, the tool inside", bare, "/", "", "echo")
 	if err != nil {
 		return nil, err
 	}
-	ours, err := ask("Mortise: /mcp, a tool in Go, its entry behind", h.address, "/mcp", h.token, "web_go.echo")
+	ours, err := toolAt("Mortise: /mcp, a tool in Go, its entry behind", h.address, "/mcp", h.token, "web_go.echo")
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +107,49 @@ func servedTables(ctx context.Context, l *lab, bare string) (tables []table, err
 		tables = append(tables, t)
 	}
 	return tables, nil
+}
+
+// toolAt is a tool that is called over the protocol.
+func toolAt(name, address, path, token, tool string) (*site, error) {
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
+		"name": tool, "arguments": json.RawMessage(payload()), "_meta": map[string]any{
+			"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": map[string]any{"name": "bench", "version": "1"},
+			"io.modelcontextprotocol/clientCapabilities": map[string]any{},
+		},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	s := siteAt(name, address, path, token, body, false)
+	s.head = s.head[:len(s.head)-2] + "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: " + tool + "\r\n\r\n"
+	s.says = []byte("property_a")
+	return s, nil
+}
+
+// profileProtocol writes a profile of the host under load over the protocol.
+func profileProtocol(ctx context.Context, l *lab, dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	l.profile = filepath.Join(dir, "mcp.pprof")
+	h, err := startHost(ctx, l, false, "mcp: {list: all}\n")
+	if err != nil {
+		return err
+	}
+	s, err := toolAt("echo", h.address, "/mcp", h.token, "web_go.echo")
+	if err != nil {
+		return err
+	}
+	rate, err := s.load(ctx, callers, 5*time.Second)
+	h.end()
+	if err == nil {
+		fmt.Printf("%.0f calls/s, %s\n", rate, l.profile)
+	}
+	return err
 }
 
 // mountedTable holds a call of a mounted server against the SDK's own client.

@@ -104,6 +104,14 @@ func (p Plugins) Operation(ctx context.Context, ref string, input json.RawMessag
 	return full, t
 }
 
+// Waits reports whether a call of an operation may wait for a person. One that has no effects,
+// and that policy allows as it is, does not.
+func (p Plugins) Waits(t *plugin.Target, input json.RawMessage) bool {
+	call := p.g.call(p.by)
+	call.Input = input
+	return len(t.Operation.Effects) > 0 || p.g.Policy.Decide(t, call).Verdict != plugin.Allow
+}
+
 // Remembers reports whether an operation keeps something in memory for the session of its
 // call: a host that ends with the command that opened it would lose it.
 func Remembers(t *plugin.Target) bool {

@@ -79,7 +79,7 @@ func (s *session) run(ctx context.Context, r *sdk.CallToolRequest, name string, 
 	if err != nil {
 		return s.result(r, target, plugin.Result{}, err), nil
 	}
-	if key == "" {
+	if key == "" && s.api.Plugins().Waits(target, input) {
 		if res, joined, err := s.join(ctx, target, input, in); joined || err != nil {
 			return s.answer(ctx, r, target, arguments, res, err), nil
 		}
