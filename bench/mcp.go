@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -37,11 +38,65 @@ func protocolTables(ctx context.Context, l *lab) ([]table, error) {
 		return served, err
 	}
 	mounted, err := mountedTable(ctx, l, bare)
-	return append(served, mounted), err
+	if err != nil {
+		return append(served, mounted), err
+	}
+	many, err := manyTools(ctx, l)
+	return append(served, mounted, many), err
 }
 
-// mcpRole is a server of the SDK with one tool, checked against a schema as the SDK does it.
-func mcpRole([]string) error {
+// maxTools is how many tools the large server of M3 has.
+const maxTools = 5000
+
+// manyTools is table M3: what a mounted server of many tools takes, and how long a list that the
+// router chooses from them.
+func manyTools(ctx context.Context, l *lab) (t table, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return t, err
+	}
+	large, end, err := startSite(ctx, exec.CommandContext(ctx, self, "role-mcp", fmt.Sprint(maxTools)), "listening on ")
+	if err != nil {
+		return t, err
+	}
+	defer end()
+	h, err := startHost(ctx, l, false, "mcp: {list: routed, for: 'do the thing of number 4711'}\negress: {loopback: [bare]}\n")
+	if err != nil {
+		return t, err
+	}
+	defer h.end()
+	list := siteAt("tools/list, routed", h.address, "/mcp", h.token, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`), false)
+	list.head = list.head[:len(list.head)-2] + "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\n\r\n"
+	list.timed = true
+	if _, err := list.load(ctx, 1, time.Second); err != nil {
+		return t, err
+	}
+	before := highWater(fmt.Sprint(h.pid))
+	dir := filepath.Join(h.home, "bare")
+	manifest := fmt.Sprintf("name: bare\nversion: 1.0.0\nowner: bench\ndescription: Has many tools.\nrunner: {kind: mcp, url: 'http://%s/'}\n", large)
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte(manifest), 0o600)); err != nil {
+		return t, err
+	}
+	if _, err := h.run("plugins", "register", dir); err != nil {
+		return t, err
+	}
+	list.took, list.says = nil, []byte("mortise.call_result")
+	if _, err := list.load(ctx, 1, time.Second); err != nil { // the router reads them once
+		return t, err
+	}
+	list.took = nil
+	if _, err := list.load(ctx, 1, 3*time.Second); err != nil {
+		return t, err
+	}
+	t = table{Title: fmt.Sprintf("M3. A mounted server of %d tools", maxTools), Unit: "ms, MB"}
+	t.Rows = append(t.Rows, judged("tools/list, routed: p50 in ms", p50(list.took, time.Millisecond), 0, atMost(20)),
+		judged("memory of the host at most, above before, in MB", highWater(fmt.Sprint(h.pid))-before, 0, atMost(64)))
+	return t, nil
+}
+
+// mcpRole is a server of the SDK with one tool, checked against a schema as the SDK does it, or
+// with as many as its argument says.
+func mcpRole(args []string) error {
 	var schema any
 	if err := json.Unmarshal([]byte(inputSchema()), &schema); err != nil {
 		return err
@@ -50,6 +105,18 @@ func mcpRole([]string) error {
 	sdk.AddTool(server, &sdk.Tool{Name: "echo", Description: "Answer the input.", InputSchema: schema}, func(_ context.Context, _ *sdk.CallToolRequest, in map[string]any) (*sdk.CallToolResult, any, error) {
 		return nil, in, nil
 	})
+	if len(args) > 0 {
+		n, err := strconv.Atoi(args[0])
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			schema := map[string]any{"type": "object", "properties": map[string]any{fmt.Sprintf("p%d", i): map[string]any{"type": "string", "description": "What to do it with."}}}
+			server.AddTool(&sdk.Tool{Name: fmt.Sprintf("tool_%04d", i), Description: fmt.Sprintf("Does the thing of number %d.", i), InputSchema: schema}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				return &sdk.CallToolResult{}, nil
+			})
+		}
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

@@ -363,6 +363,10 @@ func httpRole(args []string) error {
 type webHost struct {
 	address, token string
 	end            func()
+
+	home string
+	pid  int
+	run  func(args ...string) (string, error) // a command beside it
 }
 
 // startHost starts one with a data directory of its own. more is appended to mortise.yaml.
@@ -433,6 +437,10 @@ func startHost(ctx context.Context, l *lab, durable bool, more string) (h webHos
 		serve = exec.CommandContext(ctx, self, append([]string{"role-host", l.profile}, serve.Args[1:]...)...)
 	}
 	h.address, h.end, err = startSite(ctx, serve, "listening on ")
+	h.home, h.run = home, run
+	if serve.Process != nil {
+		h.pid = serve.Process.Pid
+	}
 	return h, err
 }
 

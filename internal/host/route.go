@@ -48,7 +48,7 @@ func (m Sessions) AtHand(ctx context.Context, q *RouteQuery, in string) ([]Artif
 // those of the version that a call without one would get. A model counts as
 // connected where one is configured.
 func (p Plugins) Route(ctx context.Context, q router.Query) (router.Answer, error) {
-	all, err := p.registry.List(ctx) // the highest version first
+	all, err := p.registry.Known(ctx) // the highest version first
 	if err != nil {
 		return router.Answer{}, err
 	}

@@ -19,7 +19,7 @@ type Tool struct {
 // each plugin those of the version that a call without one gets. What is hidden may be
 // named, and is not here.
 func (p Plugins) Tools(ctx context.Context) ([]Tool, error) {
-	all, err := p.registry.List(ctx) // the highest version first
+	all, err := p.registry.Known(ctx) // the highest version first
 	if err != nil {
 		return nil, err
 	}

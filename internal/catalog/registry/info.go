@@ -92,6 +92,19 @@ func (r *Registry) List(ctx context.Context, kinds ...plugin.Kind) ([]Info, erro
 	if err := r.Refresh(ctx); err != nil {
 		return nil, plugin.AsError(err)
 	}
+	return r.list(ctx, kinds)
+}
+
+// Known is [Registry.List] as Resolve knows it: what another process has changed lately, in the
+// last second, may not be there yet. It reads nothing from the store that has not changed.
+func (r *Registry) Known(ctx context.Context) ([]Info, error) {
+	if err := r.keepUp(ctx, r.now()); err != nil {
+		return nil, plugin.AsError(err)
+	}
+	return r.list(ctx, nil)
+}
+
+func (r *Registry) list(ctx context.Context, kinds []plugin.Kind) ([]Info, error) {
 	infos := []Info{}
 	for v := range r.index.Load().all {
 		if v.record.Source == SourceConfig {

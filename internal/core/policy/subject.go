@@ -26,8 +26,9 @@ type cache[K comparable, V any] struct {
 	entries map[K]V
 }
 
-// maxCached bounds a cache: principals and versions come and go.
-const maxCached = 4096
+// maxCached bounds a cache: principals and versions come and go. One plugin may have 10,000
+// operations.
+const maxCached = 16_384
 
 func (c *cache[K, V]) get(key K) (V, bool) {
 	c.mu.RLock()

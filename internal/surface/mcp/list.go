@@ -83,7 +83,7 @@ func (s *session) listTools(ctx context.Context, r *sdk.ListToolsRequest) (sdk.R
 	var all []host.Tool
 	var err error
 	mode := s.List.Mode
-	if mode != ListSearch {
+	if mode != ListSearch && mode != ListRouted {
 		if all, err = s.tools(ctx); err != nil {
 			return nil, s.failed(err)
 		}
@@ -94,7 +94,7 @@ func (s *session) listTools(ctx context.Context, r *sdk.ListToolsRequest) (sdk.R
 	}
 	switch mode {
 	case ListRouted:
-		all, err = s.routed(ctx, all, s.List.For)
+		all, err = s.routed(ctx, s.List.For)
 		if err != nil {
 			return nil, s.failed(err)
 		}
@@ -119,8 +119,9 @@ func (s *session) listTools(ctx context.Context, r *sdk.ListToolsRequest) (sdk.R
 	return &sdk.ListToolsResult{Cacheable: ownLife, NextCursor: next, Tools: page}, nil
 }
 
-// routed returns those of some tools that the router chooses for a text, the best first.
-func (s *session) routed(ctx context.Context, all []host.Tool, text string) ([]host.Tool, error) {
+// routed returns the tools that the router chooses for a text, the best first: of what the caller
+// may know of, what they may run.
+func (s *session) routed(ctx context.Context, text string) ([]host.Tool, error) {
 	if len(text) > host.MaxRouteText {
 		text = strings.ToValidUTF8(text[:host.MaxRouteText], "")
 	}
@@ -130,11 +131,24 @@ func (s *session) routed(ctx context.Context, all []host.Tool, text string) ([]h
 	}
 	var chosen []host.Tool
 	for _, c := range route.Included {
-		if i := slices.IndexFunc(all, func(t host.Tool) bool { return t.Name() == c.Operation }); i >= 0 {
-			chosen = append(chosen, all[i])
+		if t, is := s.chosen(ctx, c.Operation); is {
+			chosen = append(chosen, t)
 		}
 	}
 	return chosen, nil
+}
+
+// chosen returns the tool of an operation, which has to be one and to have its name alone.
+func (s *session) chosen(ctx context.Context, operation string) (host.Tool, bool) {
+	named, runs := s.api.Plugins().Tool(ctx, operation)
+	if !runs || named.Operation.Hidden || !plain(named.Operation) {
+		return named, false
+	}
+	name := s.nameOf(named)
+	_, own := own[name]
+	_, takes := inputOf(named.Operation)
+	t, is := s.tool(ctx, name)
+	return t, is && takes && !own && t.Name() == operation
 }
 
 // toolOf is a tool as clients read it. newest says that they speak the newest revision, whose

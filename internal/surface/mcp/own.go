@@ -121,7 +121,7 @@ func answerSearch(ctx context.Context, s *session, _ *sdk.CallToolRequest, argum
 	if err != nil {
 		return s.failure(plugin.Result{}, err), nil
 	}
-	best, err := s.routed(ctx, all, in.Query)
+	best, err := s.routed(ctx, in.Query)
 	if err != nil {
 		return s.failure(plugin.Result{}, err), nil
 	}
