@@ -99,7 +99,11 @@ func (s *server) ready(ctx context.Context, tool string) (*sdk.ClientSession, er
 // connect starts the server, or connects to it. The caller has the turn.
 func (s *server) connect(ctx context.Context) error {
 	within := s.runner.opts.Connect
-	ctx, cancel := context.WithTimeoutCause(ctx, within, plugin.Errorf(plugin.CodeTimeout, "its server did not answer within %s", within))
+	late := fmt.Sprintf("its server did not answer within %s", within)
+	if s.manifest.Runner.URL == "" {
+		late += "; it has no network, and reads what lies in the package, /usr and /opt"
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, within, plugin.Errorf(plugin.CodeTimeout, "%s", late))
 	defer cancel()
 	transport, stop, err := s.transport(ctx)
 	if err != nil {

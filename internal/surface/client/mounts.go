@@ -58,6 +58,8 @@ func (m Mounting) All(ctx context.Context, h Host, servers []Server) iter.Seq2[M
 			one := Mounted{Server: s.Name, Plugin: editor.PluginName(s.Name)}
 			var err error
 			switch {
+			case s.Problem != nil:
+				err = s.Problem
 			case s.Off:
 				one.Plugin, one.State, one.Why = "", "off", "it is switched off there"
 			case ours(s):
@@ -99,7 +101,8 @@ func (m Mounting) mount(ctx context.Context, h Host, s Server, one *Mounted) err
 		return err
 	}
 	one.Dir = filepath.Join(home, "mounts", p.Name)
-	if err := writeManifest(one.Dir, p.Manifest, m.Force); err != nil {
+	undo, err := writeManifest(one.Dir, p.Manifest, m.Force)
+	if err != nil {
 		return err
 	}
 	for _, name := range one.Secrets {
@@ -114,6 +117,10 @@ func (m Mounting) mount(ctx context.Context, h Host, s Server, one *Mounted) err
 	report, err := h.Plugins().Register(ctx, one.Dir, host.RegisterOptions{Enable: !m.Disabled})
 	if len(report.Failed) > 0 && err == nil {
 		err = report.Failed[0].Err
+	}
+	if err != nil && len(report.Registered) == 0 {
+		undo()
+		one.Dir = ""
 	}
 	for _, r := range report.Registered {
 		one.State, one.Tools = string(r.Info.State), len(r.Info.Operations)
@@ -147,19 +154,27 @@ func unset(ctx context.Context, h Host, p editor.Mounted) ([]string, error) {
 	return missing, nil
 }
 
-// writeManifest writes the manifest of a mounted server, but not over one that a person has edited.
-func writeManifest(dir string, manifest []byte, force bool) error {
+// writeManifest writes the manifest of a mounted server, but not over one that a person has
+// edited. undo removes one that was not there before.
+func writeManifest(dir string, manifest []byte, force bool) (undo func(), err error) {
 	file := filepath.Join(dir, "manifest.yaml")
 	was, err := os.ReadFile(file)
 	switch {
 	case err == nil && (force || bytes.Equal(was, manifest)):
 	case err == nil:
-		return plugin.Errorf(plugin.CodeConflict, "%s was edited and stays as it is: 'mortise plugins register %s' registers it, --force writes over it", file, dir)
+		return nil, plugin.Errorf(plugin.CodeConflict, "%s was edited and stays as it is: 'mortise plugins register %s' registers it, --force writes over it", file, dir)
 	case !errors.Is(err, fs.ErrNotExist):
-		return err
+		return nil, err
+	}
+	undo = func() {}
+	if err != nil {
+		undo = func() {
+			_ = os.Remove(file)
+			_ = os.Remove(dir) // unless there is more in it
+		}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+		return nil, err
 	}
-	return os.WriteFile(file, manifest, 0o600)
+	return undo, os.WriteFile(file, manifest, 0o600)
 }

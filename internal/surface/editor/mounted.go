@@ -31,6 +31,9 @@ var (
 	digit       = regexp.MustCompile(`[0-9]`)
 )
 
+// fetches are programs that fetch what they run.
+var fetches = map[string]bool{"npx": true, "pnpx": true, "bunx": true, "uvx": true, "pipx": true, "docker": true, "podman": true}
+
 // PluginName returns the name that the plugin of a server has.
 func PluginName(server string) string {
 	name := strings.Trim(notInName.ReplaceAllString(server, "-"), "-._")
@@ -80,6 +83,9 @@ func (s Server) Mount(name string, lookup func(string) (string, bool)) (Mounted,
 		}
 	} else {
 		command := slices.Clone(s.Command)
+		if program := filepath.Base(command[0]); fetches[program] {
+			return m, fmt.Errorf("%s fetches the server when it starts, and the sandbox has no network: install it, in the plugin's directory, /usr or /opt, and mount the program that it has", program)
+		}
 		for _, word := range command {
 			if placeholder.MatchString(word) {
 				return m, fmt.Errorf("its command has the placeholder %s: write the value out, or give it as a variable", placeholder.FindString(word))

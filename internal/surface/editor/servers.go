@@ -23,6 +23,7 @@ type Server struct {
 	URL     string
 	Headers map[string]string // of the requests to that URL
 	Off     bool              // it is switched off there
+	Problem error             // why the entry is no server that can be mounted, nil for one that can
 }
 
 // maxServers is how many servers one configuration may name.
@@ -31,7 +32,7 @@ const maxServers = 200
 // Servers returns the servers that a configuration names, sorted by name. It reads JSON, with
 // comments or without, whose servers are under mcpServers (Claude, Cursor, Windsurf), servers
 // (VS Code) or mcp (OpenCode), and TOML with mcp_servers (Codex). Errors: invalid_input for
-// another file, and for an entry that is no server.
+// another file.
 func Servers(file string) ([]Server, error) {
 	text, err := read(file)
 	if err != nil {
@@ -59,8 +60,9 @@ func Servers(file string) ([]Server, error) {
 		for _, name := range slices.Sorted(maps.Keys(entries)) {
 			s, err := serverOf(name, entries[name])
 			if err != nil {
-				return nil, wrong(fmt.Errorf("%s.%s: %w", key, name, err))
+				s.Problem = plugin.Errorf(plugin.CodeInvalidInput, "%s.%s: %w", key, name, err)
 			}
+			s.Name = name
 			all = append(all, s)
 		}
 		return all, nil
