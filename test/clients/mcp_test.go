@@ -34,6 +34,8 @@ func TestTheClientsOfMCPInTypeScriptAreAsked(t *testing.T) {
 		stay              string // what the ledger has of their call of desk/stay
 	}{
 		{name: "use", client: "2026-07-28", who: "u1"},
+		{name: "use", client: "2025-11-25", who: "u9"},
+		{name: "use", client: "first", who: "u10"},
 		{name: "stdio", client: "2026-07-28", who: "u2"},
 		{name: "accept", client: "2026-07-28", who: "c1", confirms: true, calls: "succeeded"},
 		{name: "decline", client: "2026-07-28", who: "c2", confirms: true, calls: "failed approval_denied"},

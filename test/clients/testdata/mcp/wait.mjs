@@ -23,7 +23,9 @@ async function connect(capabilities, elicit, transport = new StreamableHTTPClien
   const me = { name: "test", version: "1" };
   if (which === "first") {
     const client = new FirstClient(me, { capabilities });
-    await client.connect(new FirstTransport(address, { requestInit }));
+    const http = new FirstTransport(address, { requestInit });
+    await client.connect(http);
+    assert.equal(http.protocolVersion, "2025-11-25");
     client.call = (tool, args, options) => client.callTool({ name: tool, arguments: args }, undefined, options);
     return client;
   }
@@ -42,6 +44,8 @@ const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 // approve has the person approve. page is the address on which they would.
 async function approve(page) {
   assert.ok(page.startsWith(server + "/decide/"), page);
+  const shown = await fetch(page);
+  assert.deepEqual([shown.status, shown.headers.get("content-type").split(";")[0]], [200, "text/html"]);
   console.log("approve " + page.slice(page.lastIndexOf("/") + 1));
   assert.deepEqual(await input.next(), { value: "approved", done: false });
 }
