@@ -2,9 +2,10 @@
 // node wait.mjs CASE CLIENT SERVER TOKEN [PROGRAM].
 //
 // CLIENT is 2026-07-28 or 2025-11-25 for the second client with that revision, or first for the
-// first client, which ends at 2025-11-25. The person is the program that started this one: a line
-// "approve ID" on standard output has the approval ID granted, and a line on standard input says
-// that it is. The last line of a case that did what it should is "done".
+// first client, which ends at 2025-11-25. The program that started this one has the host at hand. It
+// answers each line on standard output with one on standard input: "approve ID" when another person
+// has approved ID, and "recorded OPERATION" with what the ledger has of the call, once it has ended.
+// The last line of a case that did what it should is "done".
 import assert from "node:assert/strict";
 import { createInterface } from "node:readline";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -41,13 +42,18 @@ async function connect(capabilities, elicit, transport = new StreamableHTTPClien
 const said = (result) => result.content.map((block) => block.text).join("\n");
 const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
+async function say(line) {
+  console.log(line);
+  const { value } = await input.next();
+  return value;
+}
+
 // approve has the person approve. page is the address on which they would.
 async function approve(page) {
   assert.ok(page.startsWith(server + "/decide/"), page);
   const shown = await fetch(page);
   assert.deepEqual([shown.status, shown.headers.get("content-type").split(";")[0]], [200, "text/html"]);
-  console.log("approve " + page.slice(page.lastIndexOf("/") + 1));
-  assert.deepEqual(await input.next(), { value: "approved", done: false });
+  assert.equal(await say("approve " + page.slice(page.lastIndexOf("/") + 1)), "approved");
 }
 
 // lists, calls, and is told what is wrong.
@@ -69,9 +75,8 @@ const cases = {
     return client;
   },
 
-  async stdio() {
-    const env = { ...process.env, MORTISE_SERVER: server, MORTISE_TOKEN: token };
-    const client = await connect({}, undefined, new StdioClientTransport({ command: program, args: ["mcp", "--list", "all"], env }));
+  async "use over stdio"() {
+    const client = await connect({}, undefined, streams());
     await use(client);
     return client;
   },
@@ -158,15 +163,42 @@ const cases = {
     return client;
   },
 
-  // A call that runs is cancelled once the plugin has said that it has begun.
+  // A client of the newest revision ends the request that it cancels. One of an earlier revision sends
+  // notifications/cancelled, a request of its own, and the host keeps nothing between two requests by
+  // which it would know the other. There the call ends when the client is gone.
   async cancel() {
     const client = await connect({});
-    const stop = new AbortController();
-    const onprogress = ({ message }) => message === "it has begun" && stop.abort("not any more");
-    await assert.rejects(client.call("desk.stay", {}, { signal: stop.signal, onprogress }), /not any more/);
+    await stop(client);
+    if (which !== newest) await client.close();
+    await cancelled();
+    return client;
+  },
+
+  // Over standard streams, notifications/cancelled is about a request on the same connection.
+  async "cancel over stdio"() {
+    const client = await connect({}, undefined, streams());
+    await stop(client);
+    await cancelled();
     return client;
   },
 };
+
+// stop cancels a call that runs, once the plugin has said that it has begun.
+async function stop(client) {
+  const abort = new AbortController();
+  const onprogress = ({ message }) => message === "it has begun" && abort.abort("not any more");
+  await assert.rejects(client.call("desk.stay", {}, { signal: abort.signal, onprogress }), /not any more/);
+}
+
+async function cancelled() {
+  assert.equal(await say("recorded desk/stay"), "call.failed cancelled mcp");
+}
+
+// streams starts the program that answers on its standard streams.
+function streams() {
+  const env = { ...process.env, MORTISE_SERVER: server, MORTISE_TOKEN: token };
+  return new StdioClientTransport({ command: program, args: ["mcp", "--list", "all"], env });
+}
 
 // ask sends one request of the newest revision from a client that takes tasks.
 async function ask(method, named, params) {
