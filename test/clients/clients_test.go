@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +32,16 @@ func TestMain(m *testing.M) {
 		}) (map[string]any, error) {
 			return map[string]any{"text": strings.ToUpper(in.Text)}, nil
 		})
+		mortise.Tool(p, "stay", "Say that it has begun, and stay until the call is cancelled.", func(c *mortise.Call, _ struct{}) (map[string]any, error) {
+			c.Progress(mortise.Progress{Message: "it has begun", Done: 1, Total: 2})
+			<-c.Done()
+			return nil, c.Err()
+		})
+		mortise.Operator(p, "gated", "Write a text that a person agrees to.", func(_ *mortise.Call, in struct {
+			Text string `json:"text"`
+		}) (map[string]any, error) {
+			return map[string]any{"wrote": in.Text}, nil
+		}, mortise.Effects("db_write"))
 		p.Run()
 		return
 	}
@@ -78,17 +90,7 @@ func TestTheClientInTypeScript(t *testing.T) {
 // HTTP and over standard streams.
 func TestTheClientOfMCPInTypeScript(t *testing.T) {
 	t.Parallel()
-	for _, needed := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(needed); err != nil {
-			t.Skipf("%s is not installed", needed)
-		}
-	}
-	dir := filepath.Join("testdata", "mcp")
-	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
-		if out, err := exec.CommandContext(t.Context(), "npm", "ci", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error").CombinedOutput(); err != nil {
-			t.Skipf("its tools could not be installed with npm: %v, %s", err, out)
-		}
-	}
+	dir := clientsOfMCP(t)
 	binary := program(t)
 	server, token := serveWith(t, binary)
 	for _, args := range [][]string{{"http", server, token}, {"stdio", binary, server, token}} {
@@ -97,6 +99,39 @@ func TestTheClientOfMCPInTypeScript(t *testing.T) {
 		}
 	}
 }
+
+// clientsOfMCP returns the folder with the official clients of the Model Context Protocol.
+func clientsOfMCP(t *testing.T) string {
+	t.Helper()
+	for _, needed := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(needed); err != nil {
+			t.Skipf("%s is not installed", needed)
+		}
+	}
+	if err := installed(); err != nil {
+		t.Skipf("the clients could not be installed with npm: %v", err)
+	}
+	return mcpDir
+}
+
+var mcpDir = filepath.Join("testdata", "mcp")
+
+// installed installs the clients once for all tests, unless each of them is there.
+var installed = sync.OnceValue(func() error {
+	for _, name := range []string{"sdk", "client"} {
+		if _, err := os.Stat(filepath.Join(mcpDir, "node_modules", "@modelcontextprotocol", name)); err == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+		defer cancel()
+		out, err := exec.CommandContext(ctx, "npm", "ci", "--prefix", mcpDir, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w, %s", err, out)
+		}
+		return nil
+	}
+	return nil
+})
 
 // run returns the last line that a program writes.
 func run(t *testing.T, dir, name string, args ...string) string {
@@ -134,6 +169,21 @@ func serve(t *testing.T) (server, token string) {
 
 func serveWith(t *testing.T, binary string) (server, token string) {
 	t.Helper()
+	h := begin(t, binary, map[string]string{"mortise.yaml": "sandbox: best-effort\npolicy: {default: tools}\n"})
+	token = run(t, ".", binary, "--home", h.home, "tokens", "create", "test", "--scope", "run")
+	h.serve(t)
+	return h.server, token
+}
+
+// A host is a data directory with the plugin, and what serves it.
+type host struct {
+	binary, home string
+	server       string // where it listens
+}
+
+// begin registers the plugin in a data directory that has these files.
+func begin(t *testing.T, binary string, files map[string]string) *host {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -144,26 +194,33 @@ func serveWith(t *testing.T, binary string) (server, token string) {
 	}
 	home := t.TempDir()
 	plugin := filepath.Join(home, "source")
-	write(t, filepath.Join(home, "mortise.yaml"), "sandbox: best-effort\npolicy: {default: tools}\n")
+	for name, text := range files {
+		write(t, filepath.Join(home, name), text)
+	}
 	write(t, filepath.Join(plugin, "manifest.yaml"), "name: desk\nversion: 1.0.0\nowner: test\ndescription: A test.\nrunner: {kind: process, command: [./desk, desk]}\n")
 	if err := os.WriteFile(filepath.Join(plugin, "desk"), code, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	run(t, ".", binary, "--home", home, "plugins", "register", plugin)
-	token = run(t, ".", binary, "--home", home, "tokens", "create", "test", "--scope", "run")
-	host := exec.Command(binary, "--home", home, "serve", "--listen", "127.0.0.1:0")
-	errs, err := host.StderrPipe()
+	return &host{binary: binary, home: home}
+}
+
+// serve starts the host, which the end of the test stops.
+func (h *host) serve(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command(h.binary, "--home", h.home, "serve", "--listen", "127.0.0.1:0")
+	errs, err := cmd.StderrPipe()
 	if err == nil {
-		err = host.Start()
+		err = cmd.Start()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := host.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Error(err)
 		}
-		_ = host.Wait() // a signal is no failure of the client
+		_ = cmd.Wait() // a signal is no failure of the client
 	})
 	lines := bufio.NewScanner(errs)
 	for lines.Scan() {
@@ -172,11 +229,11 @@ func serveWith(t *testing.T, binary string) (server, token string) {
 				for lines.Scan() {
 				}
 			}()
-			return address, token
+			h.server = address
+			return
 		}
 	}
 	t.Fatalf("the host ended before it listened: %v", lines.Err())
-	return "", ""
 }
 
 func write(t *testing.T, path, text string) {
