@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,6 +24,8 @@ const (
 func (s *server) call(ctx context.Context, session *sdk.ClientSession, op *plugin.Operation, call *plugin.Call) (res plugin.Result, err error) {
 	ctx, cancel := s.runner.within(ctx)
 	defer cancel()
+	ctx, rest := lasting(ctx)
+	defer rest()
 	params := &sdk.CallToolParams{Name: op.Name, Arguments: json.RawMessage("{}")}
 	if len(call.Input) > 0 {
 		params.Arguments = call.Input
@@ -59,6 +62,17 @@ func (s *server) call(ctx context.Context, session *sdk.ClientSession, op *plugi
 	res.Summary = clip(text(got.Content), maxSummary)
 	res.Data, err = json.Marshal(got.StructuredContent)
 	return res, err
+}
+
+// lasting returns a context that ends with ctx until rest is called, and a moment after that: the
+// end of a stream comes after its answer, and a connection is used again only where it was read.
+func lasting(ctx context.Context) (longer context.Context, rest func()) {
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	return longer, func() {
+		stop()
+		time.AfterFunc(restTime, func() { cancel(nil) })
+	}
 }
 
 // answered reports whether an error is an answer of the server.

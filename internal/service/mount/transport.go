@@ -127,7 +127,7 @@ func (o *outgoing) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, &fate{plugin.Errorf(plugin.CodeUnavailable, "its server answered %d: it takes a credential, or another one; http.inject in the manifest says which secret it gets", resp.StatusCode), false}
 	}
-	resp.Body = &bounded{resp.Body, maxAnswerBytes}
+	resp.Body = &bounded{ReadCloser: resp.Body, left: maxAnswerBytes}
 	return resp, nil
 }
 
@@ -177,7 +177,8 @@ func (s *server) secret(ctx context.Context, name string) (string, error) {
 // A bounded is a body of which only so many bytes are read.
 type bounded struct {
 	io.ReadCloser
-	left int64
+	left  int64
+	ended atomic.Bool
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
@@ -186,5 +187,28 @@ func (b *bounded) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
+	if err != nil {
+		b.ended.Store(true)
+	}
 	return n, err
+}
+
+// Bounds of what is read of a stream after its answer, so that the connection can be used again.
+const (
+	restBytes = 4 << 10
+	restTime  = 100 * time.Millisecond
+)
+
+// Close ends a stream that has had its answer. The server ends it too, a moment later.
+func (b *bounded) Close() error {
+	if b.ended.Load() {
+		return b.ReadCloser.Close()
+	}
+	go func() {
+		late := time.AfterFunc(restTime, func() { _ = b.ReadCloser.Close() })
+		_, _ = io.CopyN(io.Discard, b.ReadCloser, restBytes)
+		late.Stop()
+		_ = b.ReadCloser.Close()
+	}()
+	return nil
 }
