@@ -24,6 +24,9 @@ import (
 const (
 	maxMessageBytes = 16 << 20 // of one message
 	maxAnswerBytes  = 64 << 20 // of one answer over HTTP, which may be a stream of messages
+
+	resumes    = 2   // attempts to go on with a stream that ended before its answer, which sends no call again
+	maxResumes = 100 // streams that are gone on with between two messages of the host
 )
 
 // transport returns the way to the server, and what ends it.
@@ -95,7 +98,7 @@ func (s *server) overHTTP(ctx context.Context) (sdk.Transport, func(), error) {
 		Transport:     &outgoing{server: s, base: base, hosts: hosts},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &sdk.StreamableClientTransport{Endpoint: u.String(), HTTPClient: client, MaxRetries: -1, MaxEventSize: maxMessageBytes, DisableStandaloneSSE: true}, base.CloseIdleConnections, nil
+	return &sdk.StreamableClientTransport{Endpoint: u.String(), HTTPClient: client, MaxRetries: resumes, MaxEventSize: maxMessageBytes, DisableStandaloneSSE: true}, base.CloseIdleConnections, nil
 }
 
 // An outgoing is the transport of the requests to one server: it inserts credentials and
@@ -104,12 +107,19 @@ type outgoing struct {
 	server *server
 	base   http.RoundTripper
 	hosts  []string
+
+	resumed atomic.Int32 // streams since the last message
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (o *outgoing) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := egress.Allow(o.hosts, req.URL); err != nil {
 		return nil, &fate{err, false}
+	}
+	if req.Method != http.MethodGet {
+		o.resumed.Store(0)
+	} else if o.resumed.Add(1) > maxResumes {
+		return nil, &fate{plugin.Errorf(plugin.CodeLimitExceeded, "its server ended a stream before its answer more than %d times", maxResumes), true}
 	}
 	var written atomic.Bool
 	req = req.Clone(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{WroteHeaders: func() { written.Store(true) }}))
