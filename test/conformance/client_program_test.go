@@ -39,6 +39,9 @@ func clientMain(url string) int {
 		return fail("%v", err)
 	}
 	scenario := os.Getenv("MCP_CONFORMANCE_SCENARIO")
+	if strings.HasPrefix(scenario, "auth/") {
+		return h.signedIn(scenario, url)
+	}
 	if _, status := h.run("mcp", "mount", "server", "--url", url); status != 0 {
 		return status
 	}
@@ -95,10 +98,19 @@ func arguments(scenario string) json.RawMessage {
 
 // run is one run of the command line, in this process. What it says to people goes to the suite.
 func (h mountedHost) run(args ...string) (out string, status int) {
+	out, _, status = h.typed("", args...)
+	return out, status
+}
+
+// typed is a run with something on standard input. A page on which someone signs in is visited,
+// as by a browser.
+func (h mountedHost) typed(in string, args ...string) (out, said string, status int) {
 	var written bytes.Buffer
-	status = cli.Main(append([]string{"--home", h.home}, args...), strings.NewReader(""), &written, os.Stderr)
+	b := &browser{}
+	status = cli.Main(append([]string{"--home", h.home}, args...), strings.NewReader(in), &written, b)
+	b.visits.Wait()
 	fmt.Fprintf(os.Stderr, "mortise %s: %d\n%s", strings.Join(args, " "), status, &written)
-	return written.String(), status
+	return written.String(), b.text.String(), status
 }
 
 func fail(format string, args ...any) int {

@@ -67,6 +67,14 @@ func (v *Vault) Get(ctx context.Context, n Need) (value Value, found bool, err e
 	return value, true, nil
 }
 
+// Learn has tokens, which are a part of what is kept, taken out of everything that the host says.
+func (v *Vault) Learn(values ...string) (err error) {
+	for _, value := range values {
+		err = errors.Join(err, v.scrubber.Learn(value))
+	}
+	return err
+}
+
 func has(keys []secretKeyRow, n int64) bool {
 	return slices.ContainsFunc(keys, func(k secretKeyRow) bool { return k.N == n })
 }
