@@ -90,20 +90,20 @@ func (h mountedHost) manifest(url string, oauth map[string]any) error {
 
 // signIn signs in, by the authorization server that the server names. One that is another than
 // before is accepted, as by an administrator who knows of it.
-func (h mountedHost) signIn(more ...string) int {
-	args := append([]string{"mcp", "sign-in", "server", "--no-browser"}, more...)
-	_, said, status := h.typed("", args...)
-	issuer := namesIssuer.FindStringSubmatch(said)
-	if issuer == nil {
-		return status
-	}
-	args = append(args, "--issuer", issuer[1])
-	_, said, status = h.typed("", args...)
-	if status != 0 && strings.Contains(said, "sign-out server") {
-		if _, status := h.run("mcp", "sign-out", "server"); status != 0 {
+func (h mountedHost) signIn(more ...string) (status int) {
+	begin := append([]string{"mcp", "sign-in", "server", "--no-browser"}, more...)
+	for range maxSteps {
+		_, said, failed := h.typed("", begin...)
+		issuer := namesIssuer.FindStringSubmatch(said)
+		if issuer == nil {
+			return failed
+		}
+		if _, said, status = h.typed("", append(begin[:len(begin):len(begin)], "--issuer", issuer[1])...); !strings.Contains(said, "mortise: conflict") {
 			return status
 		}
-		_, _, status = h.typed("", args...)
+		if strings.Contains(said, "sign-out server") {
+			_, _ = h.run("mcp", "sign-out", "server")
+		}
 	}
 	return status
 }

@@ -32,7 +32,13 @@ type Grants interface {
 
 // signIn says that a person has to sign in.
 func (s *server) signIn(why string) error {
-	return plugin.Errorf(plugin.CodeUnavailable, "%s; sign in: mortise mcp sign-in %s", why, s.manifest.Name)
+	return s.unsignedBy(plugin.Errorf(plugin.CodeUnavailable, "%s; sign in: mortise mcp sign-in %s", why, s.manifest.Name))
+}
+
+// unsignedBy keeps why someone has to sign in.
+func (s *server) unsignedBy(err *plugin.Error) error {
+	s.unsigned.Store(err)
+	return err
 }
 
 // grant returns what signing in to the server resulted in, if that is of use.
@@ -151,7 +157,7 @@ func (o *outgoing) signed(req *http.Request, send func(*http.Request) (*http.Res
 			all := slices.Concat(g.Scopes, scopes)
 			slices.Sort(all)
 			why := "its server wants more than the token is for: " + clip(strings.Join(scopes, " "), 500)
-			return nil, &fate{plugin.Errorf(plugin.CodeUnavailable, "%s; sign in: mortise mcp sign-in %s --scopes '%s'", why, s.manifest.Name, clip(strings.Join(slices.Compact(all), " "), maxMessage/2)), false}
+			return nil, &fate{s.unsignedBy(plugin.Errorf(plugin.CodeUnavailable, "%s; sign in: mortise mcp sign-in %s --scopes '%s'", why, s.manifest.Name, clip(strings.Join(slices.Compact(all), " "), maxMessage/2))), false}
 		}
 		return resp, nil
 	}

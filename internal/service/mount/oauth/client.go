@@ -83,14 +83,21 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A remembering transport asks for each document of metadata once, so that what a person
-// confirmed is what is used.
+// A remembering transport asks for each document of metadata once until it forgets, so that what
+// a person confirmed is what is used.
 type remembering struct {
 	next http.RoundTripper
 
 	mu   sync.Mutex // guards had, and is held while a document is asked for
 	had  map[string]*http.Response
 	text map[string][]byte
+}
+
+// forget lets documents be asked for again.
+func (r *remembering) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.had, r.text = nil, nil
 }
 
 // RoundTrip implements [http.RoundTripper].

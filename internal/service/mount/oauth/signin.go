@@ -46,6 +46,7 @@ type SignIn struct {
 type flow struct {
 	SignIn
 	meta  *http.Client
+	known *remembering // the transport of meta
 	inner *auth.AuthorizationCodeHandler
 	back  *listener
 
@@ -65,8 +66,8 @@ func (s SignIn) Run(ctx context.Context) (*Grant, error) {
 		return nil, err
 	}
 	defer back.close()
-	f := &flow{SignIn: s, back: back}
-	f.meta = &http.Client{Transport: &remembering{next: s.Client.Transport}, Timeout: s.Client.Timeout, CheckRedirect: s.Client.CheckRedirect}
+	f := &flow{SignIn: s, back: back, known: &remembering{next: s.Client.Transport}}
+	f.meta = &http.Client{Transport: f.known, Timeout: s.Client.Timeout, CheckRedirect: s.Client.CheckRedirect}
 	if f.inner, err = auth.NewAuthorizationCodeHandler(f.config()); err != nil {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: its runner's oauth cannot be used: %w", s.Plugin, err)
 	}
@@ -131,6 +132,7 @@ func (f *flow) Authorize(ctx context.Context, req *http.Request, resp *http.Resp
 	f.mu.Lock()
 	err := f.failed // the SDK asks again with an older message
 	f.mu.Unlock()
+	f.known.forget()
 	if err == nil {
 		err = f.confirm(ctx, resp.Header.Values("WWW-Authenticate"))
 	}
