@@ -62,10 +62,15 @@ func (r *reach) RoundTrip(req *http.Request) (*http.Response, error) {
 		next = r.mapped
 	}
 	resp, err := next.RoundTrip(req)
-	if err == nil {
-		resp.Body = &body{resp.Body, maxAnswer}
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	if resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" { // whatever the client above would do
+		_ = resp.Body.Close()
+		return nil, plugin.Errorf(plugin.CodeEgressDenied, "%s sends elsewhere, and redirects are not followed", u.Host)
+	}
+	resp.Body = &body{resp.Body, maxAnswer}
+	return resp, nil
 }
 
 // A body is one of which only so many bytes are read.
