@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"net/http"
 
+	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/service/mount/oauth"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
@@ -11,6 +13,22 @@ import (
 // SignInsPlugin is for whom it is kept what signing in to mounted servers resulted in: secrets
 // of the system, each under the name of its plugin.
 const SignInsPlugin = oauth.SecretOwner
+
+// A ServerSignIn signs a person in to a mounted server, in a browser on the machine of the process.
+type ServerSignIn = oauth.SignIn
+
+// SignInClient returns the client of a sign-in to the server of a plugin, under the rules of
+// egress that the configuration has.
+func SignInClient(name string, c *config.Config) (*http.Client, error) {
+	roots, err := c.Egress.Roots()
+	if err != nil {
+		return nil, err
+	}
+	return oauth.Client(name, c.Egress, roots), nil
+}
+
+// IsScope reports whether a text has the form of a scope.
+func IsScope(text string) bool { return oauth.IsScope(text) }
 
 // SignInTo returns the place of what signing in to the server of a plugin resulted in.
 func SignInTo(name string) SecretPlace {

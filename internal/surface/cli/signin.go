@@ -22,8 +22,8 @@ func (c *command) mcpSignIn() *cobra.Command {
 		use:      "sign-in NAME",
 		short:    "Sign in to a mounted server with a browser",
 		long: `Sign in to the server of a plugin that is mounted with oauth, in a browser on this
-machine, and keep the token for the host: every call of the plugin uses it, whoever
-calls. A plugin that waits for this, in mounts/NAME of the data directory, is registered.
+machine, and keep the token for the host: every call of the plugin uses it, and policy
+says who may call. A plugin that waits for this, in mounts/NAME of the data directory, is registered.
 
 The server names the authorization server that signs you in. You are asked whether it is
 the right one before anything is sent there; --issuer names it in a script. A later

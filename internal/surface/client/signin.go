@@ -11,7 +11,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/service/mount/oauth"
 	"github.com/mortise-dev/mortise/internal/surface/editor"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -65,18 +64,18 @@ func (s SigningIn) Run(ctx context.Context, h Host) (SignedIn, error) {
 	if err != nil {
 		return SignedIn{}, err
 	}
-	roots, err := conf.Egress.Roots()
+	asks, err := host.SignInClient(s.Plugin, &conf)
 	if err != nil {
 		return SignedIn{}, &setup.Error{Err: err}
 	}
-	flow := oauth.SignIn{
-		Plugin: s.Plugin, URL: url, Client: oauth.Client(s.Plugin, conf.Egress, roots), ClientID: o.ClientID, Scopes: o.Scopes,
+	flow := host.ServerSignIn{
+		Plugin: s.Plugin, URL: url, Client: asks, ClientID: o.ClientID, Scopes: o.Scopes,
 		Confirm: s.confirm, Open: s.Open, Hide: s.Hide,
 	}
 	if len(s.Scopes) > 0 {
 		flow.Scopes = s.Scopes
 	}
-	if i := slices.IndexFunc(flow.Scopes, func(scope string) bool { return !oauth.IsScope(scope) }); i >= 0 {
+	if i := slices.IndexFunc(flow.Scopes, func(scope string) bool { return !host.IsScope(scope) }); i >= 0 {
 		return SignedIn{}, plugin.Errorf(plugin.CodeInvalidInput, "%.200q is no scope", flow.Scopes[i])
 	}
 	if o.ClientSecret != "" {

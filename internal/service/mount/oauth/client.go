@@ -53,7 +53,7 @@ func (r *reach) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if u.Scheme != "https" && !r.grants.Inside(r.name, u) {
-		return nil, plugin.Errorf(plugin.CodeEgressDenied, "%s is asked over https alone", u.Host)
+		return nil, plugin.Errorf(plugin.CodeEgressDenied, "%s is asked over https alone; an administrator may allow this machine with egress: {loopback: [%s]} in mortise.yaml", u.Host, r.name)
 	}
 	req = req.Clone(req.Context())
 	req.Header.Set("User-Agent", "mortise/"+version.Host+" ("+r.name+")")
