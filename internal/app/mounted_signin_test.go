@@ -22,6 +22,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/internal/service/mount/oauth"
+	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -283,6 +284,15 @@ func TestTheTokenOfAMountedServerIsRenewed(t *testing.T) {
 		t.Errorf("what is of no use was renewed %d times; the server was called %d times", renewed-2, called)
 	}
 	s.keep(t, a, "notes")
+	// A renewal that ends once someone signed out, or in again, brings nothing back.
+	name := store.SecretName{Tenant: "local", Owner: oauth.SecretOwner, Scope: "system", Name: "notes"}
+	if kept, err := a.Vault.Replace(t.Context(), name, "an earlier one", "another", secret.By{Principal: "mortise"}); kept || err != nil {
+		t.Errorf("what was kept meanwhile was replaced: %t, %v", kept, err)
+	}
+	name.Name = "none"
+	if kept, err := a.Vault.Replace(t.Context(), name, "an earlier one", "another", secret.By{Principal: "mortise"}); kept || err != nil {
+		t.Errorf("what was removed meanwhile is there again: %t, %v", kept, err)
+	}
 	if _, err := call(t, a, "notes/write", "{}"); err != nil {
 		t.Errorf("a call once someone signed in again: %v", err)
 	}
@@ -301,6 +311,14 @@ func TestTheAuthorizationServerOfAMountedServer(t *testing.T) {
 	}
 	if _, err := s.signIn(t, "ungranted", yes); plugin.CodeOf(err) != plugin.CodeEgressDenied {
 		t.Errorf("a plugin that may not reach this machine: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := oauth.SignIn{
+		Plugin: "notes", URL: s.mcp.URL + "/mcp", Client: oauth.Client("notes", egress.Grants{Loopback: []string{"notes"}}, nil),
+		Confirm: func(context.Context, string) error { return nil }, Open: func(string) { cancel() }, Hide: func(...string) error { return nil },
+	}
+	if _, err := waiting.Run(ctx); plugin.CodeOf(err) != plugin.CodeCancelled {
+		t.Errorf("a person who gives up: %v", err)
 	}
 	g := *s.keep(t, a, "notes")
 	mount(t, a, s.manifest("notes"))

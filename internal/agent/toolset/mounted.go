@@ -42,8 +42,8 @@ func (g grants) Grant(ctx context.Context, tenant, of string) (string, bool, err
 }
 
 // Keep implements [mount.Grants].
-func (g grants) Keep(ctx context.Context, tenant, of, text string) error {
-	return g.Vault.Put(ctx, secret.Name{Tenant: tenant, Owner: oauth.SecretOwner, Scope: secret.System, Name: of}, text, secret.By{Principal: "mortise"})
+func (g grants) Keep(ctx context.Context, tenant, of, was, text string) (bool, error) {
+	return g.Vault.Replace(ctx, secret.Name{Tenant: tenant, Owner: oauth.SecretOwner, Scope: secret.System, Name: of}, was, text, secret.By{Principal: "mortise"})
 }
 
 // Hide implements [mount.Grants].

@@ -20,8 +20,8 @@ const renewTime = 30 * time.Second
 type Grants interface {
 	Grant(ctx context.Context, tenant, plugin string) (text string, found bool, err error)
 
-	// Keep keeps one, in place of the one before.
-	Keep(ctx context.Context, tenant, plugin, text string) error
+	// Keep keeps one in place of was, unless that was removed or replaced meanwhile.
+	Keep(ctx context.Context, tenant, plugin, was, text string) (kept bool, err error)
 
 	// Hide has values taken out of everything that the host says from then on.
 	Hide(values ...string) error
@@ -106,15 +106,23 @@ func (s *server) renew(ctx context.Context, g *oauth.Grant) (*oauth.Grant, error
 	if err := grants.Hide(next.Hidden()...); err != nil {
 		return nil, err
 	}
-	text, err := next.Text()
+	was, err := g.Text()
+	var text string
 	if err == nil {
-		err = grants.Keep(ctx, s.tenant, s.manifest.Name, text)
+		text, err = next.Text()
+	}
+	var kept bool
+	if err == nil {
+		kept, err = grants.Keep(ctx, s.tenant, s.manifest.Name, was, text)
 	}
 	if err != nil {
 		s.runner.opts.Log.Error("a token for a mounted server was renewed and could not be kept", "plugin", s.manifest.Name, "cause", err.Error())
 		return nil, plugin.Errorf(plugin.CodeUnavailable, "the token for its server was renewed and could not be kept: %w", err)
 	}
-	if next.Gone != "" {
+	switch {
+	case !kept: // someone signed out meanwhile, or in again
+		return s.grant(ctx)
+	case next.Gone != "":
 		return nil, s.signIn(next.Gone)
 	}
 	return &next, nil

@@ -155,6 +155,31 @@ func (v *Vault) Put(ctx context.Context, n Name, value string, by By) error {
 	return v.st.Write(ctx, func(tx Tx) error { return v.PutIn(ctx, tx, n, Value{Text: value}, by) })
 }
 
+// Replace is Put where the secret still has the value was: one that was deleted or set meanwhile
+// stays as it is. It reports whether it was.
+func (v *Vault) Replace(ctx context.Context, n Name, was, value string, by By) (replaced bool, err error) {
+	if err := check(n, value); err != nil {
+		return false, err
+	}
+	err = v.st.Write(ctx, func(tx Tx) error {
+		replaced = false
+		row, err := tx.Secret(ctx, n)
+		if err != nil || row == nil {
+			return err
+		}
+		keys, err := tx.SecretKeys(ctx)
+		if err != nil {
+			return err
+		}
+		if now, err := v.decrypt(ctx, keys, row); err != nil || now.Text != was {
+			return err
+		}
+		replaced = true
+		return v.PutIn(ctx, tx, n, Value{Text: value}, by)
+	})
+	return replaced && err == nil, err
+}
+
 // PutIn is Put in a transaction of the caller's, once the vault is ready, for a
 // value that may have labels. Those of an earlier value go with it: no part of it
 // is left.

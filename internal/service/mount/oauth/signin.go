@@ -83,6 +83,8 @@ func (s SignIn) Run(ctx context.Context) (*Grant, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
+	case ctx.Err() != nil:
+		return nil, plugin.Errorf(plugin.CodeCancelled, "%s: no one was signed in: %w", s.Plugin, context.Cause(ctx))
 	case f.failed != nil:
 		return nil, f.unsigned(f.failed)
 	case f.grant != nil:
@@ -270,9 +272,6 @@ func (f *flow) unsigned(err error) error {
 	var ours *plugin.Error
 	if errors.As(err, &ours) {
 		return ours
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return plugin.Errorf(plugin.CodeCancelled, "%s: it was not signed in: %w", f.Plugin, err)
 	}
 	why := err.Error()
 	var refused *oauth2.RetrieveError
