@@ -194,7 +194,15 @@ type Runner struct {
 	Secret   string   `json:"secret,omitempty"`  // the name of the secret that what is sent there is signed with
 	Binding  *Binding `json:"binding,omitempty"` // only for the runtime-protocol dialect
 
-	Env map[string]Variable `json:"env,omitempty"` // of a mounted server that the host starts
+	Env   map[string]Variable `json:"env,omitempty"`   // of a mounted server that the host starts
+	OAuth *OAuth              `json:"oauth,omitempty"` // of one at a URL that someone signs in to
+}
+
+// OAuth says how someone signs in to a mounted server.
+type OAuth struct {
+	ClientID     string   `json:"client_id,omitempty"`     // registered beforehand, or the URL of a client's metadata; "" to register one
+	ClientSecret string   `json:"client_secret,omitempty"` // the name of the secret of a client that was registered
+	Scopes       []string `json:"scopes,omitempty"`        // those that the server names where there are none
 }
 
 // A Variable is what a variable of an environment holds: a text, or a secret.

@@ -266,7 +266,7 @@ func (a *App) openTools() error {
 		return &setup.Error{Err: err}
 	}
 	a.tools = toolset.New(toolset.Options{
-		Store: a.own, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Check: a.checkPackage, Recheck: time.Duration(a.Config.MCP.Recheck), Log: a.log,
+		Store: a.own, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Check: a.checkPackage, Recheck: time.Duration(a.Config.MCP.Recheck), Log: a.log, Lock: setup.AccountLock(a.dir("runtime")),
 	})
 	a.opened("connections to webhooks", a.tools.Webhooks.Close)
 	a.opened("mounted servers", a.tools.Mounted.Close)

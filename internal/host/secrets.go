@@ -57,6 +57,11 @@ func (s Secrets) Set(ctx context.Context, p SecretPlace, value string) (secret.I
 	if err != nil {
 		return secret.Info{}, err
 	}
+	if name.Owner == SignInsPlugin {
+		if err := s.checkSignIn(ctx, name, value); err != nil {
+			return secret.Info{}, err
+		}
+	}
 	if err := s.vault.Ready(ctx); err != nil {
 		return secret.Info{}, err
 	}
@@ -130,7 +135,7 @@ func (s Secrets) List(ctx context.Context) ([]secret.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(i secret.Info) bool { return i.Plugin == account.SecretOwner })
+	all = slices.DeleteFunc(all, func(i secret.Info) bool { return i.Plugin == account.SecretOwner || i.Plugin == SignInsPlugin })
 	if own := secret.Subject(s.by); s.g.right(SecretsPlugin, s.by).Verdict != plugin.Allow {
 		all = slices.DeleteFunc(all, func(i secret.Info) bool { return i.Scope != secret.User || i.Subject != own })
 	}
@@ -192,6 +197,8 @@ func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (secretN
 	switch {
 	case p.Plugin == account.SecretOwner:
 		return n, plugin.Errorf(plugin.CodeInvalidInput, "accounts are connected and removed, and not set: mortise connect, mortise accounts remove")
+	case p.Plugin == SignInsPlugin && !p.System:
+		return n, plugin.Errorf(plugin.CodeInvalidInput, "sign-ins are of the system: mortise mcp sign-in, mortise mcp sign-out")
 	case p.System && p.User != "":
 		return n, plugin.Errorf(plugin.CodeInvalidInput, "a secret is a user's or the system's, not both")
 	case p.System:

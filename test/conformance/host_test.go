@@ -22,10 +22,13 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/cli"
 )
 
-// The test binary is the program.
+// The test binary is the program, and the client that the suite starts.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "mortise" {
 		os.Exit(cli.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	if len(os.Args) > 2 && os.Args[1] == "client" {
+		os.Exit(clientMain(os.Args[len(os.Args)-1]))
 	}
 	os.Exit(m.Run())
 }

@@ -38,7 +38,7 @@ func TestServerRequirements(t *testing.T) {
 			if err != nil {
 				t.Errorf("%v\n%s", err, text)
 			}
-			required := requirements(t, r.name)
+			required := requirements(t, r.name, "server")
 			passed, failed := results(t, out, required)
 			t.Logf("%s: of %d scenarios for servers %d passed and %d are excepted: %s", r.name, len(required), len(passed), len(failed), strings.Join(failed, ", "))
 			if len(required) != r.required || len(passed)+len(failed) != r.required || len(failed) != r.exceptions {
@@ -48,8 +48,8 @@ func TestServerRequirements(t *testing.T) {
 	}
 }
 
-// requirements are the scenarios for servers that the suite's own list has for a revision.
-func requirements(t *testing.T, revision string) map[string]bool {
+// requirements are the scenarios for servers, or clients, that the suite's own list has for a revision.
+func requirements(t *testing.T, revision, of string) map[string]bool {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("node_modules", "@modelcontextprotocol", "conformance", "requirements", revision+".yaml"))
 	if err != nil {
@@ -60,7 +60,7 @@ func requirements(t *testing.T, revision string) map[string]bool {
 		if name, is := strings.CutPrefix(line, "  - "); is && in {
 			all[strings.TrimSpace(name)] = true
 		} else if line != "" && line[0] != ' ' && line[0] != '#' {
-			in = line == "server:"
+			in = line == of+":"
 		}
 	}
 	return all

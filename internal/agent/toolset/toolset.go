@@ -44,6 +44,9 @@ type Options struct {
 	Wake     func(ctx context.Context, kind, tenant, id string)
 	Check    func(ctx context.Context, pkg plugin.Package) error // that a package's files are those that were registered
 	Log      *slog.Logger
+
+	// Lock makes the caller the only one who renews what a name stands for, among all hosts of the data.
+	Lock func(ctx context.Context, name string) (release func(), err error)
 }
 
 // A Toolset offers the registered plugins to agents. Agents is set once there are any.

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -135,4 +136,13 @@ func (g Grants) Roots() (*x509.CertPool, error) {
 
 func denied(format string, args ...any) *plugin.Error {
 	return plugin.Errorf(plugin.CodeEgressDenied, format, args...)
+}
+
+// Inside reports whether the way to u does not leave what an administrator answers for: the host
+// is mapped, or it is this machine and the plugin was granted that.
+func (g Grants) Inside(name string, u *url.URL) bool {
+	host, _ := Endpoint(u)
+	addr, err := netip.ParseAddr(host)
+	local := slices.Contains(g.Loopback, name) && (host == "localhost" || err == nil && addr.IsLoopback())
+	return g.Mapped(host) || local
 }

@@ -30,6 +30,8 @@ type Options struct {
 	// once it is that again. It is called at most once a minute for each server, in a goroutine.
 	Drifted func(ctx context.Context, tenant string, m *plugin.Manifest, definition []byte)
 
+	Grants Grants // nil where no one signs in to servers
+
 	Egress egress.Grants
 	Roots  *x509.CertPool // authorities for hosts that Egress maps; nil for those of the system
 

@@ -45,7 +45,8 @@ type server struct {
 	told    string            // hash of the definition that Drifted was told of
 	toldAt  time.Time
 
-	stale     atomic.Bool // the server said that its tools changed
+	unsigned  atomic.Pointer[plugin.Error] // someone has to sign in, as it turned out since the connection began
+	stale     atomic.Bool                  // the server said that its tools changed
 	closed    sync.Once
 	ended     atomic.Bool
 	observers sync.Map // progress tokens, each with the observer of its call
@@ -109,6 +110,7 @@ func (s *server) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.unsigned.Store(nil)
 	client := sdk.NewClient(&sdk.Implementation{Name: "mortise", Version: version.Host}, &sdk.ClientOptions{
 		Capabilities:                &sdk.ClientCapabilities{}, // no sampling, no elicitation, no roots
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
@@ -119,6 +121,9 @@ func (s *server) connect(ctx context.Context) error {
 	session, err := client.Connect(ctx, transport, nil)
 	if err != nil {
 		err = s.unreachable(ctx, err)
+		if unsigned := s.unsigned.Load(); unsigned != nil { // after which an older revision was tried
+			err = unsigned
+		}
 		if s.program != nil && ctx.Err() == nil {
 			if crashed := s.program.Crashed("its server ended before it answered"); crashed != nil {
 				crashed.Message = s.without(crashed.Message)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -24,6 +23,9 @@ import (
 const (
 	maxMessageBytes = 16 << 20 // of one message
 	maxAnswerBytes  = 64 << 20 // of one answer over HTTP, which may be a stream of messages
+
+	resumes    = 2   // attempts to go on with a stream that ended before its answer, which sends no call again
+	maxResumes = 100 // streams that are gone on with between two messages of the host
 )
 
 // transport returns the way to the server, and what ends it.
@@ -95,7 +97,7 @@ func (s *server) overHTTP(ctx context.Context) (sdk.Transport, func(), error) {
 		Transport:     &outgoing{server: s, base: base, hosts: hosts},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &sdk.StreamableClientTransport{Endpoint: u.String(), HTTPClient: client, MaxRetries: -1, MaxEventSize: maxMessageBytes, DisableStandaloneSSE: true}, base.CloseIdleConnections, nil
+	return &sdk.StreamableClientTransport{Endpoint: u.String(), HTTPClient: client, MaxRetries: resumes, MaxEventSize: maxMessageBytes, DisableStandaloneSSE: true}, base.CloseIdleConnections, nil
 }
 
 // An outgoing is the transport of the requests to one server: it inserts credentials and
@@ -104,6 +106,8 @@ type outgoing struct {
 	server *server
 	base   http.RoundTripper
 	hosts  []string
+
+	resumed atomic.Int32 // streams since the last message
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -111,23 +115,49 @@ func (o *outgoing) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := egress.Allow(o.hosts, req.URL); err != nil {
 		return nil, &fate{err, false}
 	}
-	var written atomic.Bool
-	req = req.Clone(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{WroteHeaders: func() { written.Store(true) }}))
+	if req.Method != http.MethodGet {
+		o.resumed.Store(0)
+	} else if o.resumed.Add(1) > maxResumes {
+		return nil, &fate{plugin.Errorf(plugin.CodeLimitExceeded, "its server ended a stream before its answer more than %d times", maxResumes), true}
+	}
+	req = req.Clone(req.Context())
 	req.Header.Set("User-Agent", "mortise/"+version.Host+" ("+o.server.manifest.Name+")")
 	for _, in := range o.server.manifest.HTTP.Inject {
 		if err := o.insert(req, in); err != nil {
 			return nil, &fate{err, false}
 		}
 	}
-	resp, err := o.base.RoundTrip(req)
+	var resp *http.Response
+	var err error
+	signs := o.server.manifest.Runner.OAuth != nil
+	if signs {
+		resp, err = o.signed(req, o.send)
+	} else {
+		resp, err = o.send(req)
+	}
 	if err != nil {
-		return nil, &fate{err, written.Load()}
+		return nil, err
 	}
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		_ = resp.Body.Close()
-		return nil, &fate{plugin.Errorf(plugin.CodeUnavailable, "its server answered %d: it takes a credential, or another one; http.inject in the manifest says which secret it gets", resp.StatusCode), false}
+		next := "http.inject in the manifest says which secret it gets, and runner.oauth that someone signs in"
+		if signs {
+			next = "who signed in may not do that there"
+		}
+		return nil, &fate{plugin.Errorf(plugin.CodeUnavailable, "its server answered %d: it takes a credential, or another one; %s", resp.StatusCode, next), false}
 	}
 	resp.Body = &bounded{ReadCloser: resp.Body, left: maxAnswerBytes}
+	return resp, nil
+}
+
+// send sends a request. Its error is a [fate].
+func (o *outgoing) send(req *http.Request) (*http.Response, error) {
+	var written atomic.Bool
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { written.Store(true) }}
+	resp, err := o.base.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	if err != nil {
+		return nil, &fate{err, written.Load()}
+	}
 	return resp, nil
 }
 
@@ -158,11 +188,7 @@ func (o *outgoing) insert(req *http.Request, in plugin.Injection) error {
 
 // inside reports whether the way to a URL does not leave what the administrator answers for.
 func (o *outgoing) inside(u *url.URL) bool {
-	grants := o.server.runner.opts.Egress
-	name, _ := egress.Endpoint(u)
-	addr, err := netip.ParseAddr(name)
-	local := slices.Contains(grants.Loopback, o.server.manifest.Name) && (name == "localhost" || err == nil && addr.IsLoopback())
-	return grants.Mapped(name) || local
+	return o.server.runner.opts.Egress.Inside(o.server.manifest.Name, u)
 }
 
 // secret returns a secret that was set for this plugin.

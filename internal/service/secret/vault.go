@@ -67,6 +67,14 @@ func (v *Vault) Get(ctx context.Context, n Need) (value Value, found bool, err e
 	return value, true, nil
 }
 
+// Learn has tokens, which are a part of what is kept, taken out of everything that the host says.
+func (v *Vault) Learn(values ...string) (err error) {
+	for _, value := range values {
+		err = errors.Join(err, v.scrubber.Learn(value))
+	}
+	return err
+}
+
 func has(keys []secretKeyRow, n int64) bool {
 	return slices.ContainsFunc(keys, func(k secretKeyRow) bool { return k.N == n })
 }
@@ -145,6 +153,31 @@ func (v *Vault) Put(ctx context.Context, n Name, value string, by By) error {
 		return err
 	}
 	return v.st.Write(ctx, func(tx Tx) error { return v.PutIn(ctx, tx, n, Value{Text: value}, by) })
+}
+
+// Replace is Put where the secret still has the value was: one that was deleted or set meanwhile
+// stays as it is. It reports whether it was.
+func (v *Vault) Replace(ctx context.Context, n Name, was, value string, by By) (replaced bool, err error) {
+	if err := check(n, value); err != nil {
+		return false, err
+	}
+	err = v.st.Write(ctx, func(tx Tx) error {
+		replaced = false
+		row, err := tx.Secret(ctx, n)
+		if err != nil || row == nil {
+			return err
+		}
+		keys, err := tx.SecretKeys(ctx)
+		if err != nil {
+			return err
+		}
+		if now, err := v.decrypt(ctx, keys, row); err != nil || now.Text != was {
+			return err
+		}
+		replaced = true
+		return v.PutIn(ctx, tx, n, Value{Text: value}, by)
+	})
+	return replaced && err == nil, err
 }
 
 // PutIn is Put in a transaction of the caller's, once the vault is ready, for a

@@ -97,7 +97,7 @@ func (c *command) mannerFlags(root *cobra.Command) {
 // that open one find out when they do.
 var isLocal = map[string]bool{
 	"mortise serve": true, "mortise config": true, "mortise backup": true, "mortise restore": true,
-	"mortise check": true, "mortise test": true, "mortise ledger verify": true,
+	"mortise check": true, "mortise test": true, "mortise ledger verify": true, "mortise mcp sign-in": true,
 }
 
 // configPath is the file that configures the host, as far as it is known here.
@@ -125,7 +125,7 @@ func (c *command) mcp() *cobra.Command {
 	cmd := client.MCPCommand(c.in, c.out, c.errs, func(ctx context.Context, do func(client.Host) error) error {
 		return c.reach(ctx, inHost, func(q *ask) error { return do(q.Host) })
 	})
-	cmd.AddCommand(c.mcpMount(), c.mcpImport())
+	cmd.AddCommand(c.mcpMount(), c.mcpImport(), c.mcpSignIn(), c.mcpSignOut())
 	return cmd
 }
 

@@ -49,6 +49,7 @@ func mountFlags(cmd *cobra.Command, m *client.Mounting) {
 func (c *command) mcpMount() *cobra.Command {
 	var m client.Mounting
 	var url, bearer string
+	var signs bool
 	var env, secrets []string
 	var server client.Server
 	return c.command(spec{
@@ -66,6 +67,7 @@ operator with the effect mcp_call until the manifest says otherwise: edit
 mounts/NAME/manifest.yaml in the data directory, and register that directory again.`,
 		example: `  mortise secrets set TOKEN --system --plugin tracker
   mortise mcp mount tracker --url https://mcp.example.com/mcp --bearer TOKEN
+  mortise mcp mount wiki --url https://wiki.example.com/mcp --oauth
   mortise mcp mount files --env ROOT=/srv/files -- /usr/local/bin/files-mcp
   mortise plugins show tracker`,
 		args: cobra.MinimumNArgs(1),
@@ -73,16 +75,19 @@ mounts/NAME/manifest.yaml in the data directory, and register that directory aga
 			mountFlags(cmd, &m)
 			cmd.Flags().StringVar(&url, "url", "", "of a server that speaks streamable HTTP")
 			cmd.Flags().StringVar(&bearer, "bearer", "", "the secret that is sent as Authorization: Bearer")
+			cmd.Flags().BoolVar(&signs, "oauth", false, "the server signs users in: 'mortise mcp sign-in NAME' comes next")
 			cmd.Flags().StringArrayVar(&env, "env", nil, "a variable of the command, NAME=VALUE")
 			cmd.Flags().StringArrayVar(&secrets, "secret-env", nil, "a variable of the command with the value of the secret of that name")
 		},
 		check: func(args []string) error {
-			server = client.Server{Name: args[0], Command: args[1:], URL: url, Env: map[string]string{}, Headers: map[string]string{}}
+			server = client.Server{Name: args[0], Command: args[1:], URL: url, OAuth: signs, Env: map[string]string{}, Headers: map[string]string{}}
 			switch {
 			case (url == "") == (len(args) == 1):
 				return usage{errors.New("give either --url URL, or the command after --")}
 			case url == "" && bearer != "":
 				return usage{errors.New("--bearer goes with --url: a command gets a secret by --secret-env")}
+			case signs && (url == "" || bearer != ""):
+				return usage{errors.New("--oauth goes with --url, and without --bearer: who signs in gives the server's credential")}
 			case url != "" && len(env)+len(secrets) > 0:
 				return usage{errors.New("--env and --secret-env go with a command: a server at a URL gets a secret by --bearer")}
 			case client.PluginName(args[0]) != args[0]:

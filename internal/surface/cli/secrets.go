@@ -56,6 +56,9 @@ machine could see. A line break at its very end does not count.`,
 		},
 		check: func(args []string) (err error) {
 			p.Name = args[0]
+			if p.Plugin == host.SignInsPlugin {
+				return plugin.Errorf(plugin.CodeInvalidInput, "sign-ins are made and removed, and not set: mortise mcp sign-in, mortise mcp sign-out")
+			}
 			value, err = c.secretValue(p.Name, file)
 			return err
 		},

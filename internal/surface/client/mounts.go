@@ -114,7 +114,16 @@ func (m Mounting) mount(ctx context.Context, h Host, s Server, one *Mounted) err
 		one.State = "waiting"
 		return nil
 	}
-	report, err := h.Plugins().Register(ctx, one.Dir, host.RegisterOptions{Enable: !m.Disabled})
+	if err := one.register(ctx, h, !m.Disabled); !s.OAuth || plugin.CodeOf(err) != plugin.CodeUnavailable || !strings.Contains(err.Error(), signInCommand) {
+		return err
+	}
+	one.State, one.Why = "waiting", signInCommand+p.Name
+	return nil
+}
+
+// register registers the manifest of a server.
+func (one *Mounted) register(ctx context.Context, h Host, enable bool) error {
+	report, err := h.Plugins().Register(ctx, one.Dir, host.RegisterOptions{Enable: enable})
 	if len(report.Failed) > 0 && err == nil {
 		err = report.Failed[0].Err
 	}
@@ -128,7 +137,7 @@ func (m Mounting) mount(ctx context.Context, h Host, s Server, one *Mounted) err
 			err = errors.Join(err, r.NotEnabled)
 		}
 		if r.Held {
-			one.Why = fmt.Sprintf("'mortise plugins approve %s' accepts it", p.Name)
+			one.Why = fmt.Sprintf("'mortise plugins approve %s' accepts it", one.Plugin)
 		}
 	}
 	return err

@@ -70,6 +70,9 @@ func (s Server) Mount(name string, lookup func(string) (string, bool)) (Mounted,
 			return m, fmt.Errorf("its url is no address such as https://mcp.example.com/mcp")
 		}
 		runner = append(runner, yaml.MapItem{Key: "url", Value: s.URL})
+		if s.OAuth {
+			runner = append(runner, yaml.MapItem{Key: "oauth", Value: yaml.MapSlice{}})
+		}
 		for _, header := range slices.Sorted(maps.Keys(s.Headers)) {
 			secret, format, err := credential(s.Headers[header], strings.ToUpper(strings.ReplaceAll(header, "-", "_")), keep)
 			if err != nil {
@@ -129,6 +132,24 @@ func (s Server) Mount(name string, lookup func(string) (string, bool)) (Mounted,
 	}
 	m.Manifest, m.Wants = append(text, hint...), slices.Sorted(maps.Keys(wants))
 	return m, nil
+}
+
+// A SignedIn is what a manifest says of how someone signs in to its server.
+type SignedIn struct {
+	Name   string
+	Runner struct {
+		URL   string
+		OAuth *struct {
+			ClientID     string                  `yaml:"client_id"`
+			ClientSecret struct{ Secret string } `yaml:"client_secret"`
+			Scopes       []string
+		}
+	}
+}
+
+// ReadSignedIn reads that of a manifest, which is checked when it is registered.
+func ReadSignedIn(manifest []byte) (s SignedIn, err error) {
+	return s, yaml.Unmarshal(manifest, &s)
 }
 
 // hint is what stands below a manifest for the person who goes on with it.

@@ -22,6 +22,7 @@ type Server struct {
 	Env     map[string]string // variables of that program
 	URL     string
 	Headers map[string]string // of the requests to that URL
+	OAuth   bool              // someone signs in to that URL
 	Off     bool              // it is switched off there
 	Problem error             // why the entry is no server that can be mounted, nil for one that can
 }

@@ -6,10 +6,13 @@ import (
 	"io/fs"
 	"net/url"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/internal/service/mount"
+	"github.com/mortise-dev/mortise/internal/service/mount/oauth"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -34,19 +37,45 @@ func serverOf(v contract.Value) plugin.Runner {
 			place.Problem("a runner of kind %s has no such key", contract.MCPRunner)
 		}
 	}
-	command, at, env := v.Get("command"), v.Get("url"), v.Get("env")
+	command, at, env, signs := v.Get("command"), v.Get("url"), v.Get("env"), v.Get("oauth")
 	switch {
 	case command.There == at.There:
 		v.Problem("give either the command that starts the server or its url")
 	case command.There:
 		runner.Command, runner.Env = commandOf(command), environmentOf(env)
+		if signs.There {
+			signs.Problem("someone signs in to a server at a url, and to no command")
+		}
 	default:
-		runner.URL = addressOf(at)
+		runner.URL, runner.OAuth = addressOf(at), oauthOf(signs)
 		if env.There {
 			env.Problem("a server at a url has no environment here: http.inject says which credential it gets")
 		}
 	}
 	return runner
+}
+
+// oauthOf reads how someone signs in to a server.
+func oauthOf(v contract.Value) *plugin.OAuth {
+	if !v.There || !v.Mapping("client_id", "client_secret", "scopes") {
+		return nil
+	}
+	o := &plugin.OAuth{ClientID: v.Get("client_id").Word(), Scopes: v.Get("scopes").Words()}
+	if len(o.ClientID) > 512 || strings.HasPrefix(o.ClientID, "http:") {
+		v.Get("client_id").Problem("it is the id of a client, or the https address of its metadata")
+	}
+	for _, scope := range o.Scopes {
+		if !oauth.IsScope(scope) {
+			v.Get("scopes").Problem("%q is no scope", contract.Clip(scope))
+		}
+	}
+	if s := v.Get("client_secret"); s.There && s.Mapping("secret") {
+		o.ClientSecret = s.Get("secret").Required().Word()
+		if o.ClientID == "" || strings.HasPrefix(o.ClientID, "https:") {
+			s.Problem("a secret is of a client that was registered beforehand: give its client_id")
+		}
+	}
+	return o
 }
 
 // environmentOf reads the variables that a program gets: texts, or {secret: name}.
@@ -136,6 +165,9 @@ func checkReach(top contract.Value, m *plugin.Manifest) {
 			top.Get("http").Get("inject").Problem("a mounted server gets a secret in a header")
 		}
 	}
+	if m.Runner.OAuth != nil && slices.ContainsFunc(m.HTTP.Inject, func(in plugin.Injection) bool { return strings.EqualFold(in.Header, "Authorization") }) {
+		top.Get("http").Get("inject").Problem("a server that someone signs in to gets its token in Authorization, and nothing else there")
+	}
 	if m.Runner.URL == "" && !m.HTTP.IsZero() {
 		top.Get("http").Problem("a server that the host starts has no network: mount one that needs it by its url")
 	}
@@ -153,6 +185,9 @@ func secretsOf(m *plugin.Manifest) map[string]plugin.SecretNeed {
 		if in.Secret != "" {
 			needs[in.Secret] = plugin.SecretNeed{AllowedScope: plugin.SecretOfSystem, Optional: in.Optional}
 		}
+	}
+	if o := m.Runner.OAuth; o != nil && o.ClientSecret != "" {
+		needs[o.ClientSecret] = plugin.SecretNeed{AllowedScope: plugin.SecretOfSystem}
 	}
 	if len(needs) == 0 {
 		return nil

@@ -17,7 +17,7 @@ var defaultEntries = []string{"plugin.py", "plugin.ts", "plugin.js", "plugin.mjs
 // runnerOf reads how a plugin's code is reached.
 func runnerOf(v contract.Value) plugin.Runner {
 	runner := plugin.Runner{Kind: contract.ProcessRunner, Protocol: "2"}
-	if v.There && !v.Mapping("kind", "entry", "command", "protocol", "url", "secret", "env") {
+	if v.There && !v.Mapping("kind", "entry", "command", "protocol", "url", "secret", "env", "oauth") {
 		return runner
 	}
 	switch kind := v.Get("kind"); kind.OneOf(contract.ProcessRunner, contract.ProcessRunner, contract.ScriptRunner, contract.WebhookRunner, contract.MCPRunner) {
@@ -29,7 +29,7 @@ func runnerOf(v contract.Value) plugin.Runner {
 	case contract.ScriptRunner:
 		kind.Problem("scripts run in the host where they stand as plugins and hooks have it: a manifest.json beside an index.ts")
 	}
-	for key, of := range map[string]string{"url": contract.WebhookRunner + " or " + contract.MCPRunner, "secret": contract.WebhookRunner, "env": contract.MCPRunner} {
+	for key, of := range map[string]string{"url": contract.WebhookRunner + " or " + contract.MCPRunner, "secret": contract.WebhookRunner, "env": contract.MCPRunner, "oauth": contract.MCPRunner} {
 		if place := v.Get(key); place.There {
 			place.Problem("only a runner of kind %s has it", of)
 		}

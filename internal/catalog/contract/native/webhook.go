@@ -10,7 +10,7 @@ import (
 // webhookOf reads where such a plugin is told, and what that is signed with.
 func webhookOf(v contract.Value) plugin.Runner {
 	runner := plugin.Runner{Kind: contract.WebhookRunner, Protocol: "2", URL: addressOf(v.Get("url").Required()), Secret: v.Get("secret").Required().Word()}
-	for _, key := range []string{"entry", "command", "protocol", "env"} {
+	for _, key := range []string{"entry", "command", "protocol", "env", "oauth"} {
 		if place := v.Get(key); place.There {
 			place.Problem("a runner of kind %s has no such key", contract.WebhookRunner)
 		}
