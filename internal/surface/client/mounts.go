@@ -114,22 +114,23 @@ func (m Mounting) mount(ctx context.Context, h Host, s Server, one *Mounted) err
 		one.State = "waiting"
 		return nil
 	}
-	if err := one.register(ctx, h, !m.Disabled); !s.OAuth || plugin.CodeOf(err) != plugin.CodeUnavailable || !strings.Contains(err.Error(), signInCommand) {
-		return err
+	registered, err := one.register(ctx, h, !m.Disabled)
+	switch {
+	case s.OAuth && plugin.CodeOf(err) == plugin.CodeUnavailable && strings.Contains(err.Error(), signInCommand):
+		one.State, one.Why = "waiting", signInCommand+p.Name
+		return nil
+	case err != nil && !registered:
+		undo()
+		one.Dir = ""
 	}
-	one.State, one.Why = "waiting", signInCommand+p.Name
-	return nil
+	return err
 }
 
-// register registers the manifest of a server.
-func (one *Mounted) register(ctx context.Context, h Host, enable bool) error {
+// register registers the manifest of a server, and reports whether that was done.
+func (one *Mounted) register(ctx context.Context, h Host, enable bool) (done bool, err error) {
 	report, err := h.Plugins().Register(ctx, one.Dir, host.RegisterOptions{Enable: enable})
 	if len(report.Failed) > 0 && err == nil {
 		err = report.Failed[0].Err
-	}
-	if err != nil && len(report.Registered) == 0 {
-		undo()
-		one.Dir = ""
 	}
 	for _, r := range report.Registered {
 		one.State, one.Tools = string(r.Info.State), len(r.Info.Operations)
@@ -140,7 +141,7 @@ func (one *Mounted) register(ctx context.Context, h Host, enable bool) error {
 			one.Why = fmt.Sprintf("'mortise plugins approve %s' accepts it", one.Plugin)
 		}
 	}
-	return err
+	return len(report.Registered) > 0, err
 }
 
 // unset returns the secrets that a plugin wants and that are not set for it.

@@ -100,7 +100,7 @@ func (s SigningIn) Run(ctx context.Context, h Host) (SignedIn, error) {
 		return done, nil
 	}
 	one := Mounted{Plugin: s.Plugin, Dir: s.dir()}
-	err = one.register(ctx, h, true)
+	_, err = one.register(ctx, h, true)
 	done.State, done.Tools = one.State, one.Tools
 	return done, err
 }
