@@ -231,6 +231,10 @@ func (r *Runner) janitor() {
 	}
 }
 
+// keepTime is how long Drifted may take: a runner that closes waits for it, or a process that makes
+// one call would keep nothing.
+const keepTime = 10 * time.Second
+
 // drifted tells of a definition, unless the runner is closing.
 func (r *Runner) drifted(s *server, definition []byte) {
 	r.mu.Lock()
@@ -239,7 +243,7 @@ func (r *Runner) drifted(s *server, definition []byte) {
 		return
 	}
 	r.work.Go(func() {
-		ctx, cancel := context.WithTimeout(r.life, r.opts.Connect)
+		ctx, cancel := context.WithTimeout(context.Background(), keepTime)
 		defer cancel()
 		r.opts.Drifted(ctx, s.tenant, s.manifest, definition)
 	})
