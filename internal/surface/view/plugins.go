@@ -223,14 +223,17 @@ func Furnished(one host.RegisteredPlugin) string {
 	return said
 }
 
+// quarantined is the state of a version that waits for a person.
+const quarantined = "quarantined"
+
 // Refreshed says what became of a mounted server whose tools were listed.
 func Refreshed(one host.RegisteredPlugin) string {
 	said := PluginStates(one.Info)
 	switch {
+	case one.Held || one.State == quarantined:
+		said += fmt.Sprintf(": its server changed; 'mortise plugins diff %s' shows what, 'mortise plugins approve %s@%s' accepts it", one.Name, one.Name, one.Version)
 	case one.Unchanged:
 		said += ": its server is as it was approved"
-	case one.Held:
-		said += fmt.Sprintf(": its server changed; 'mortise plugins diff %s' shows what, 'mortise plugins approve %s@%s' accepts it", one.Name, one.Name, one.Version)
 	}
 	return said
 }
