@@ -29,7 +29,7 @@ type attempt struct {
 // about rights, leave out what may not be seen, or concern only what belongs to the
 // principal.
 var refusesNothing = map[string]string{
-	"Plugins.List": "leaves out", "Plugins.Tools": "leaves out", "Plugins.Tool": "tells no more than Tools", "Calls.Own": "leaves out", "Plugins.Route": "leaves out", "Plugins.Halted": "leaves out", "Plugins.Operation": "the kernel refuses the call, on the record",
+	"Plugins.List": "leaves out", "Plugins.Tools": "leaves out", "Plugins.Tool": "tells no more than Tools", "Calls.Own": "leaves out", "Plugins.Route": "leaves out", "Plugins.Halted": "leaves out", "Plugins.Operation": "the kernel refuses the call, on the record", "Plugins.Waits": "the kernel refuses the call, on the record",
 	"Feeds.List": "leaves out", "Secrets.List": "leaves out", "Secrets.Check": "leaves out", "Policies.List": "all may see the policies in force",
 	"Tokens.List": "leaves out", "Tokens.Rotate": "is about the token that authenticated the caller",
 	"Identities.For": "constructs",
@@ -68,7 +68,7 @@ var attempted = []string{
 	"Feeds.Delete", "Feeds.ResetCursor", "Feeds.Change", "Feeds.Run", "Agents.List", "Agents.Create", "Agents.Change", "Agents.Start", "Agents.Stop",
 	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Get", "Agents.Show",
 	"Agents.Memories", "Agents.Conversations", "Agents.Messages", "Agents.Talk", "Agents.End", "Secrets.Set", "Secrets.Delete",
-	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Tokens.Create", "Tokens.Revoke", "Users.List", "Users.Show", "Users.Create", "Users.Disable", "Users.Enable", "Users.Invite", "Users.Unlink", "Tenants.List", "Tenants.Show", "Tenants.Create", "Tenants.Disable", "Tenants.Enable", "Browsers.End", "Policies.Put", "Policies.Suppose", "Policies.Delete",
+	"Secrets.DeleteAll", "Secrets.Rotate", "Secrets.ClientSecret", "Identities.List", "Identities.Link", "Identities.Unlink", "Tokens.Create", "Tokens.Revoke", "Users.List", "Users.Show", "Users.Create", "Users.Disable", "Users.Enable", "Users.Invite", "Users.Unlink", "Tenants.List", "Tenants.Show", "Tenants.Create", "Tenants.Disable", "Tenants.Enable", "Browsers.End", "Policies.Put", "Policies.Suppose", "Policies.Delete",
 	"Admin.ConfirmRecovery", "Admin.Retention", "Admin.ApplyRetention", "Admin.Erase", "Admin.Erasures", "Approvers.MayControl", "Policies.Explain", "Policies.Ask", "Models.Test", "Plugins.Resolve",
 }
 
@@ -241,6 +241,10 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 		}, denied, plugin.EntrySecretRefused, "key"},
 		"Secrets.Delete": {func(by plugin.Principal) error {
 			_, err := a.As(by).Secrets().Delete(ctx, host.SecretPlace{Name: "key", User: "not here"})
+			return err
+		}, denied, plugin.EntrySecretRefused, "key"},
+		"Secrets.ClientSecret": {func(by plugin.Principal) error {
+			_, err := a.As(by).Secrets().ClientSecret(ctx, "tracker", "key")
 			return err
 		}, denied, plugin.EntrySecretRefused, "key"},
 		"Secrets.DeleteAll": {func(by plugin.Principal) error { _, err := a.As(by).Secrets().DeleteAll(ctx); return err }, denied, plugin.EntrySecretRefused, "*"},
