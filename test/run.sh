@@ -32,7 +32,7 @@ go_tests() { # packages, flags... ; every skipped test is named with its reason
 	packages=$1
 	shift
 	log=$(mktemp)
-	go test -vet=off -v -p 3 "-ldflags=-s -w" "$@" $packages >"$log" 2>&1 # three at a time, because tests also wait; without tables for debuggers, which take a third of the linking
+	go test -vet=off -v -p 3 -timeout 25m "-ldflags=-s -w" "$@" $packages >"$log" 2>&1 # three at a time, because tests also wait; without tables for debuggers, which take a third of the linking
 	status=$?
 	grep -E '^(ok|FAIL|panic:|\?) ' "$log" | grep -v 'no test files'
 	[ $status -eq 0 ] || grep -vE '^ *(=== |--- PASS)|^(ok|PASS|\?) ' "$log" | grep -B30 -A30 -E -- '--- FAIL|panic:|DATA RACE|build failed|setup failed' | head -n 400
@@ -188,7 +188,8 @@ else
 fi
 [ ! -x bin/mortise ] || export MORTISE_TEST_BINARY="$PWD/bin/mortise" # what make has built; without it each of these builds its own
 part "crashes and escapes" on_disk go_tests "$(go list ./... | grep -E '/test/(crash|escape)')" -short # as ordinary users have it
-part "go test of what starts programs" go_tests "$(go list ./... | grep -E "$outside")" -short -count=1 # what they start is not what go test remembers
+part "go test of what starts programs" go_tests "$(go list ./... | grep -E "$outside" | grep -v /cmd/dist)" -short -count=1 # what they start is not what go test remembers
+part "releases" go_tests ./cmd/dist -short -count=1 # by itself: it builds the host
 unset MORTISE_TEST_BINARY GOGC
 part "hostile plugins" on_disk env MORTISE_HOSTILE_CASES=150 go test -vet=off -count=1 -v ./test/hostile # by themselves: they measure
 if (cd test/clients && go mod download >/dev/null 2>&1); then
