@@ -174,6 +174,11 @@ func (l *lab) host(ctx context.Context) (*app.App, error) {
 	if err := os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte(hostManifest), 0o644); err != nil {
 		return nil, err
 	}
+	return openWith(ctx, home, dir)
+}
+
+// openWith opens a host that has the plugin in a directory.
+func openWith(ctx context.Context, home, dir string) (*app.App, error) {
 	a, err := app.Open(ctx, app.Options{Home: home, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -18,7 +16,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/catalog/registry"
 )
 
 // protocolTables are tables M: a call over the Model Context Protocol, of the host beside a
@@ -283,15 +280,5 @@ func (l *lab) mountingHost(ctx context.Context, address string) (*app.App, error
 		os.WriteFile(filepath.Join(home, "mortise.yaml"), []byte("egress: {loopback: [bare]}\n"), 0o600)); err != nil {
 		return nil, err
 	}
-	a, err := app.Open(ctx, app.Options{Home: home, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return nil, err
-	}
-	if _, err := a.Registry.Register(ctx, dir, registry.RegisterOptions{Enable: true}); err != nil {
-		return nil, errors.Join(err, a.Close())
-	}
-	return a, nil
+	return openWith(ctx, home, dir)
 }
-
-// right reports whether an answer has what it is to have.
-func (s *site) right(answer []byte) bool { return len(s.says) == 0 || bytes.Contains(answer, s.says) }

@@ -209,7 +209,7 @@ func (s *site) send(ctx context.Context, end time.Time) (n int64, err error) {
 		}
 		if len(s.says) == 0 {
 			_, err = io.Copy(io.Discard, resp.Body)
-		} else if text, all := io.ReadAll(resp.Body); all != nil || !s.right(text) {
+		} else if text, all := io.ReadAll(resp.Body); all != nil || !bytes.Contains(text, s.says) {
 			err = errors.Join(all, fmt.Errorf("it answered %.500s", text))
 		}
 		if err != nil {
