@@ -10,15 +10,17 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
 
-// profileWarm writes CPU profiles of the Go plugin's warm calls, by one caller
-// pinned to one core and by 16 unpinned, and with inside those of the plugin as
-// well. Each is made by a copy of this program, so that none sees another.
+// profileWarm writes CPU profiles of the Go plugin's warm calls, through the runner and through
+// the whole kernel, by one caller pinned to one core and by 16 unpinned, and with inside those of
+// the plugin as well. Each is made by a copy of this program, so that none sees another.
 //
 //	go tool pprof -top profiles/host-16.pprof
 func profileWarm(ctx context.Context, l *lab, dir string, inside bool) error {
@@ -75,6 +77,9 @@ func profileRole(args []string) error {
 	if err := l.profileCalls(ctx, call, n, filepath.Join(args[2], fmt.Sprintf("host-%d.pprof", n))); err != nil {
 		return err
 	}
+	if err := l.profileKernel(ctx, n, filepath.Join(args[2], fmt.Sprintf("kernel-%d.pprof", n))); err != nil {
+		return err
+	}
 	if args[4] != "true" {
 		return nil
 	}
@@ -82,6 +87,16 @@ func profileRole(args []string) error {
 	stop.Operation = &plugin.Operation{Name: "profiled", Kind: plugin.Tool}
 	_, err = r.Run(ctx, &stop, request, nil)
 	return err
+}
+
+// profileKernel profiles a whole host that calls the same plugin.
+func (l *lab) profileKernel(ctx context.Context, n int, file string) error {
+	c, err := kernelContestant(ctx, l)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	return l.profileCalls(ctx, c.call, n, file)
 }
 
 func (l *lab) profileCalls(ctx context.Context, call func(context.Context) error, n int, file string) error {
@@ -106,7 +121,28 @@ func (l *lab) profileCalls(ctx context.Context, call func(context.Context) error
 	}
 	pprof.StopCPUProfile()
 	runtime.ReadMemStats(&after)
+	if err := profileAllocations(ctx, call, strings.TrimSuffix(file, ".pprof")+"-allocs.pprof"); err != nil {
+		return errors.Join(err, f.Close())
+	}
 	fmt.Printf("%2d callers: %6.0f calls/s; the host allocates %.1f times and %.0f bytes a call; %s\n", n, calls/(20*turn.Seconds()),
 		float64(after.Mallocs-before.Mallocs)/calls, float64(after.TotalAlloc-before.TotalAlloc)/calls, file)
 	return f.Close()
+}
+
+// profileAllocations writes where 2,000 calls allocate, each allocation of them.
+func profileAllocations(ctx context.Context, call func(context.Context) error, file string) error {
+	before := runtime.MemProfileRate
+	runtime.MemProfileRate = 1
+	defer func() { runtime.MemProfileRate = before }()
+	for range 2000 {
+		if err := call(ctx); err != nil {
+			return err
+		}
+	}
+	time.Sleep(200 * time.Millisecond) // what is written behind
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pprof.Lookup("allocs").WriteTo(f, 0), f.Close())
 }

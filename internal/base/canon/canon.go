@@ -57,6 +57,11 @@ func Hash(raw []byte) (string, error) {
 	if len(raw) == 0 {
 		raw = []byte("null")
 	}
+	if len(raw) <= small {
+		if sum := ""; plain(raw, func(form []byte) { sum = Sum(form) }) {
+			return sum, nil
+		}
+	}
 	form, err := Form(raw)
 	if err != nil {
 		return "", err

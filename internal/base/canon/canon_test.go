@@ -1,6 +1,9 @@
 package canon_test
 
 import (
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -73,6 +76,120 @@ func TestCheckBoundsDepth(t *testing.T) {
 	for _, bad := range []string{``, `1 2`, `{"a":1}x`, `{"a":1,"a":1}`} {
 		if err := canon.Check([]byte(bad), 64); err == nil {
 			t.Errorf("%q passed", bad)
+		}
+	}
+}
+
+// TestPlainValuesHashAsTheLibrarySpellsThem makes values of a few names, numbers and texts, some
+// garbled, and holds the hash of the one pass against the hash of the library's spelling.
+func TestPlainValuesHashAsTheLibrarySpellsThem(t *testing.T) {
+	t.Parallel()
+	rounds := 50_000
+	if text := os.Getenv("MORTISE_CANON_VALUES"); text != "" {
+		rounds, _ = strconv.Atoi(text)
+	}
+	random := rand.New(rand.NewPCG(8785, uint64(rounds)))
+	valid := 0
+	for range rounds {
+		raw := someValue(random, 0)
+		if random.IntN(4) == 0 {
+			raw = garbled(random, raw)
+		}
+		sameHash(t, []byte(raw))
+		if canon.Check([]byte(raw), 64) == nil {
+			valid++
+		}
+	}
+	if valid < rounds/4 {
+		t.Errorf("%d of %d values were JSON", valid, rounds)
+	}
+}
+
+func FuzzHash(f *testing.F) {
+	for _, seed := range []string{`{"b":[1,-2,0,-0,1.5,1e3],"a":"é\n","a b":{}}`, ` [ ] `, `{"a":1,"a":2}`, "\"\x7f\xe2\x80\xa8\""} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(sameHash)
+}
+
+func sameHash(t *testing.T, raw []byte) {
+	hash, err := canon.Hash(raw)
+	if len(raw) == 0 {
+		return
+	}
+	form, wrong := canon.Form(raw)
+	if (err == nil) != (wrong == nil) || err == nil && hash != canon.Sum(form) {
+		t.Fatalf("%q hashes to %s (%v), and is spelled %s (%v)", raw, hash, err, form, wrong)
+	}
+}
+
+var (
+	someTexts   = []string{`"a"`, `"b"`, `"ab"`, `"a b"`, `""`, `"A"`, `"é"`, `"\u00e9"`, `"\\n"`, `"\ud83d\ude00"`, `"😀"`, `"ﬀ"`, "\"\x7f\"", "\"\u2028\"", `"a\u0000"`, `"/"`, `"\/"`, `"a."`, `"z"`, `"~"`}
+	someNumbers = []string{"0", "-0", "1", "-1", "12", "01", "-", "1.0", "1.5", "1e2", "123456789012345", "1234567890123456", "9007199254740993", "-999999999999999", "1e400", "+1", ".5"}
+	someSpaces  = []string{"", "", "", "", " ", "\n", "\t ", "\r", "\v"}
+)
+
+func someValue(random *rand.Rand, depth int) string {
+	space := func() string { return someSpaces[random.IntN(len(someSpaces))] }
+	pick := func(of []string) string { return of[random.IntN(len(of))] }
+	kind := random.IntN(7)
+	if depth > 3 {
+		kind = 2 + random.IntN(5)
+	}
+	var out strings.Builder
+	out.WriteString(space())
+	switch kind {
+	case 0, 1:
+		open, shut := "{", "}"
+		if kind == 1 {
+			open, shut = "[", "]"
+		}
+		out.WriteString(open)
+		for i := range random.IntN(6) {
+			if i > 0 {
+				out.WriteString(",")
+			}
+			if kind == 0 {
+				out.WriteString(space() + pick(someTexts) + space() + ":")
+			}
+			out.WriteString(someValue(random, depth+1))
+		}
+		out.WriteString(space() + shut)
+	case 2:
+		out.WriteString(pick([]string{"true", "false", "null", "nul"}))
+	case 3, 4:
+		out.WriteString(pick(someNumbers[:9+random.IntN(len(someNumbers)-8)]))
+	default:
+		out.WriteString(pick(someTexts))
+	}
+	out.WriteString(space())
+	return out.String()
+}
+
+// garbled changes one byte of a value, leaves it out or doubles it.
+func garbled(random *rand.Rand, raw string) string {
+	at := random.IntN(len(raw))
+	switch random.IntN(3) {
+	case 0:
+		return raw[:at] + string([]byte{byte(random.IntN(256))}) + raw[at+1:]
+	case 1:
+		return raw[:at] + raw[at+1:]
+	default:
+		return raw[:at] + raw[at:at+1] + raw[at:]
+	}
+}
+
+func BenchmarkHash(b *testing.B) {
+	members := make([]string, 20)
+	for i := range members {
+		members[i] = strconv.Quote("property_"+strconv.Itoa(20-i)) + ":" + strconv.Quote(strings.Repeat("v", 36))
+	}
+	raw := []byte("{" + strings.Join(members, ",") + "}")
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := canon.Hash(raw); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
