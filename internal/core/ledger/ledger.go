@@ -18,9 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -128,8 +125,7 @@ func lapsing(write func() error) error {
 }
 
 func entry(tenant string, kind plugin.EntryKind, rec *plugin.CallRecord, at time.Time) (plugin.Entry, error) {
-	// What a plugin wrote is recorded as well as it can be, never refused.
-	body, err := json.Marshal(rec, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+	body, err := bodyOf(rec)
 	return plugin.Entry{
 		At: at.Truncate(time.Microsecond).UTC(), Tenant: clean(tenant), Kind: kind,
 		Subject: clean(rec.CallID), Principal: clean(rec.Principal), Body: body,
