@@ -287,10 +287,30 @@ type Target struct {
 	Package   Package
 	Input     Schema
 	Output    Schema
+
+	names names // of an operation that NewTarget returned
+}
+
+// NewTarget returns an operation with its schemas, which gives its name without putting it
+// together each time.
+func NewTarget(m *Manifest, op *Operation, pkg Package, input, output Schema) *Target {
+	return &Target{Manifest: m, Operation: op, Package: pkg, Input: input, Output: output, names: names{m, op, m.Name + "/" + op.Name}}
+}
+
+// names are the name of an operation and what it is the name of.
+type names struct {
+	manifest  *Manifest
+	operation *Operation
+	name      string
 }
 
 // Name returns the stored form of the operation's name, plugin/operation.
-func (t *Target) Name() string { return t.Manifest.Name + "/" + t.Operation.Name }
+func (t *Target) Name() string {
+	if t.names.manifest == t.Manifest && t.names.operation == t.Operation && t.names.name != "" {
+		return t.names.name
+	}
+	return t.Manifest.Name + "/" + t.Operation.Name
+}
 
 // A Package is an installed set of files: the unit of trust.
 type Package struct {

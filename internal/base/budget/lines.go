@@ -142,8 +142,8 @@ func (r *room) watch(overdue func()) (end func()) {
 	}
 }
 
-// A holder keeps the room of results while a call works on them.
-type holder struct {
+// A Holder keeps the room of results while a call works on them.
+type Holder struct {
 	answer *Answer // for which the call is made; nil for none
 	mu     sync.Mutex
 	ended  bool
@@ -152,14 +152,15 @@ type holder struct {
 
 type holderKey struct{}
 
-// Holding has results of a call keep their room until done is called; see [Keep].
+// Holding has results of a call keep their room until [Holder.Done]; see [Keep].
 // Where an answer is made of the call's own, until that has room itself.
-func Holding(ctx context.Context) (held context.Context, done func()) {
-	h := &holder{answer: AnswerOf(ctx)}
-	return context.WithValue(ctx, holderKey{}, h), h.end
+func Holding(ctx context.Context) (held context.Context, h *Holder) {
+	h = &Holder{answer: AnswerOf(ctx)}
+	return context.WithValue(ctx, holderKey{}, h), h
 }
 
-func (h *holder) end() {
+// Done gives back the room, or hands it to the answer that is made of the results.
+func (h *Holder) Done() {
 	h.mu.Lock()
 	leaves := h.leaves
 	h.ended, h.leaves = true, nil
@@ -176,7 +177,7 @@ func (h *holder) end() {
 // has it for [resultTime] at most, whatever it waits for then, so that no call can
 // wait for room that it keeps itself.
 func Keep(ctx context.Context, leave func()) {
-	h, _ := ctx.Value(holderKey{}).(*holder)
+	h, _ := ctx.Value(holderKey{}).(*Holder)
 	if h == nil {
 		leave()
 		return

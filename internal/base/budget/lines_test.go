@@ -86,12 +86,12 @@ func TestACallKeepsTheRoomOfItsResultUntilItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left atomic.Int64
 		leave := func() { left.Add(1) }
-		ctx, done := Holding(context.Background())
+		ctx, held := Holding(context.Background())
 		Keep(ctx, leave)
 		if left.Load() != 0 {
 			t.Error("the room was given back before the call ended")
 		}
-		done()
+		held.Done()
 		if left.Load() != 1 {
 			t.Error("the room was not given back")
 		}
@@ -100,8 +100,8 @@ func TestACallKeepsTheRoomOfItsResultUntilItEnds(t *testing.T) {
 		if left.Load() != 3 {
 			t.Error("what no call keeps was not given back")
 		}
-		ctx, done = Holding(context.Background())
-		defer done()
+		ctx, held = Holding(context.Background())
+		defer held.Done()
 		once := sync.OnceFunc(leave)
 		Keep(ctx, once)
 		time.Sleep(resultTime - time.Nanosecond)

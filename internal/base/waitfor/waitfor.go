@@ -50,18 +50,21 @@ var graph = struct {
 type key struct{}
 
 // Enter returns a context in which the call with that id is at work, nested in
-// the call of ctx where that has one. leave must be called when it has ended.
-func Enter(ctx context.Context, id string) (inside context.Context, leave func()) {
-	c := &Call{id: id, parent: From(ctx)}
+// the call of ctx where that has one. [Call.Leave] must be called when it has ended.
+func Enter(ctx context.Context, id string) (inside context.Context, c *Call) {
+	c = &Call{id: id, parent: From(ctx)}
 	graph.mu.Lock()
 	defer graph.mu.Unlock()
 	graph.calls[id] = c
-	return context.WithValue(ctx, key{}, c), func() {
-		graph.mu.Lock()
-		defer graph.mu.Unlock()
-		if graph.calls[id] == c {
-			delete(graph.calls, id)
-		}
+	return context.WithValue(ctx, key{}, c), c
+}
+
+// Leave says that the call has ended.
+func (c *Call) Leave() {
+	graph.mu.Lock()
+	defer graph.mu.Unlock()
+	if graph.calls[c.id] == c {
+		delete(graph.calls, c.id)
 	}
 }
 

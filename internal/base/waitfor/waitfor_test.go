@@ -74,9 +74,8 @@ func TestNoNestOfCallsWaitsForItself(t *testing.T) {
 		var ids, refused atomic.Int64
 		var visit func(ctx context.Context, r *rand.Rand, depth int)
 		visit = func(ctx context.Context, r *rand.Rand, depth int) {
-			ctx, leave := waitfor.Enter(ctx, fmt.Sprintf("%d/%d", seed, ids.Add(1)))
-			defer leave()
-			c := waitfor.From(ctx)
+			ctx, c := waitfor.Enter(ctx, fmt.Sprintf("%d/%d", seed, ids.Add(1)))
+			defer c.Leave()
 			p := pools[r.IntN(len(pools))]
 			if !p.hold(c) {
 				refused.Add(1)
@@ -110,9 +109,9 @@ func TestNoNestOfCallsWaitsForItself(t *testing.T) {
 func TestAWaitIsRefusedOnlyWhereItClosesACycle(t *testing.T) {
 	t.Parallel()
 	enter := func(ctx context.Context, id string) (context.Context, *waitfor.Call) {
-		ctx, leave := waitfor.Enter(ctx, id)
-		t.Cleanup(leave)
-		return ctx, waitfor.From(ctx)
+		ctx, c := waitfor.Enter(ctx, id)
+		t.Cleanup(c.Leave)
+		return ctx, c
 	}
 	a, ca := enter(t.Context(), "a")
 	b, cb := enter(t.Context(), "b")

@@ -26,7 +26,7 @@ func newBuiltin(manifests []*plugin.Manifest) (builtin, error) {
 			if err != nil {
 				return nil, fmt.Errorf("the output schema of %s: %w", name, err)
 			}
-			b[name] = &plugin.Target{Manifest: m, Operation: op, Package: plugin.Package{Digest: "host:" + m.Version}, Input: in, Output: out}
+			b[name] = plugin.NewTarget(m, op, plugin.Package{Digest: "host:" + m.Version}, in, out)
 		}
 	}
 	return b, nil

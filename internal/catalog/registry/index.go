@@ -72,7 +72,7 @@ func (r *release) target(m *plugin.Manifest, op *plugin.Operation) (*plugin.Targ
 	if err != nil {
 		return nil, fmt.Errorf("the output schema of %s/%s: %w", m.Name, op.Name, err)
 	}
-	t := &plugin.Target{Manifest: m, Operation: op, Package: r.pkg, Input: in, Output: out}
+	t := plugin.NewTarget(m, op, r.pkg, in, out)
 	r.targets[op.Name] = t
 	return t, nil
 }

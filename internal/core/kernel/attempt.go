@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,7 +43,7 @@ type attempt struct {
 	shown    json.RawMessage // the input with the paths of the files that it names
 	seen     json.RawMessage // the input as policy judges it and a person is shown it
 	bound    json.RawMessage // the input as the plugin gets it, once the call is equipped
-	print    string          // the fingerprint of what the caller sent
+	late     tooLate         // the error of one that took too long
 	unused   func()          // gives back the process that the call has
 	waited   time.Duration   // for that process
 	begun    bool            // its runner was given it
@@ -110,6 +111,9 @@ func newID() string { return uuid.Must(uuid.NewV7()).String() }
 // printable cuts what a caller sent to a length and to printable ASCII.
 func printable(text string, most int) string {
 	text = text[:min(len(text), most)]
+	if strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0 {
+		return text
+	}
 	return string(slices.DeleteFunc([]byte(text), func(c byte) bool { return c < ' ' || c > '~' }))
 }
 

@@ -26,7 +26,7 @@ func (a *attempt) claim(ctx context.Context) (first plugin.Result, done bool, er
 	started, now := a.record, a.k.Now()
 	started.Status, started.Attempt = plugin.InProgress, 1
 	c := ledger.Claim{
-		Call: call, Target: a.target, Fingerprint: a.print, InputHash: a.record.InputHash, Request: a.encode(),
+		Call: call, Target: a.target, Fingerprint: a.fingerprint(), InputHash: a.record.InputHash, Request: a.encode(),
 		PolicyVersion: a.record.Decision.Policy, Journalled: a.journalled(), Deadline: a.started.Add(a.limit()), Record: &started, At: now,
 	}
 	var asked *approval.Asked

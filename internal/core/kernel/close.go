@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/waitfor"
@@ -19,10 +20,10 @@ const drainTime = 30 * time.Second
 // flight, its parts end, the last calls write their entries, and then the ledger
 // is closed.
 type admission struct {
-	life context.Context // of the calls; ends when the host begins to close
-	end  context.CancelCauseFunc
+	closing atomic.Bool // the host begins to close; set with mu held
 
 	mu       sync.Mutex     // guards the rest
+	newest   *admitted      // of the calls in flight
 	calls    map[string]int // in flight, by their id
 	admitted int            // before the host began to close
 	inFlight int            // these, and those that are refused since
@@ -30,10 +31,17 @@ type admission struct {
 	changed  chan struct{}  // closed when there are fewer; nil where nothing waits
 }
 
-func newAdmission() *admission {
-	a := &admission{calls: map[string]int{}}
-	a.life, a.end = context.WithCancelCause(context.Background())
-	return a
+func newAdmission() *admission { return &admission{calls: map[string]int{}} }
+
+// An admitted is one call in flight, in a list of all of them. It has a context that ends
+// when the host closes.
+type admitted struct {
+	admission    *admission
+	id           string
+	waiting      *waitfor.Call
+	cancel       context.CancelCauseFunc
+	counts       int // 1 for a call that came before the host began to close
+	newer, older *admitted
 }
 
 // What calls hear while the host closes, and afterwards.
@@ -42,41 +50,80 @@ var (
 	errClosed  = &plugin.Error{Code: plugin.CodeUnavailable, Message: "the host is closed: the call was not made, and there is no entry of it", Retryable: true}
 )
 
-// enter admits a call, with a context that ends when the host closes. leave must
-// follow once its entry is written.
-func (a *admission) enter(ctx context.Context, id string) (inside context.Context, leave func(), err error) {
+// enter admits a call, with a context that ends when the host closes. [admitted.leave] must
+// follow once its entry is written; a nil one has nothing to leave.
+func (a *admission) enter(ctx context.Context, id string) (inside context.Context, in *admitted, err error) {
+	in = &admitted{admission: a, id: id}
+	inside, in.cancel = context.WithCancelCause(ctx)
+	if !a.add(in) {
+		in.cancel(nil)
+		return ctx, nil, errClosed
+	}
+	inside, in.waiting = waitfor.Enter(inside, id)
+	return inside, in, nil
+}
+
+// add takes a call into the list, unless no call is recorded any more.
+func (a *admission) add(in *admitted) bool {
 	a.mu.Lock()
-	if a.closed {
-		a.mu.Unlock()
-		return ctx, func() {}, errClosed
+	defer a.mu.Unlock()
+	switch {
+	case a.closed:
+		return false
+	case a.closing.Load():
+		in.cancel(errClosing)
+	default:
+		in.counts = 1
 	}
-	admitted := 0
-	if a.life.Err() == nil {
-		admitted = 1
-	}
-	a.admitted += admitted
+	a.admitted += in.counts
 	a.inFlight++
-	a.calls[id]++
-	a.mu.Unlock()
-	inside, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(a.life, func() { cancel(errClosing) })
-	inside, ended := waitfor.Enter(inside, id)
-	return inside, func() {
-		ended()
-		stop()
-		cancel(nil)
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.admitted -= admitted
-		a.inFlight--
-		if a.calls[id]--; a.calls[id] == 0 {
-			delete(a.calls, id)
-		}
-		if a.changed != nil {
-			close(a.changed)
-			a.changed = nil
-		}
-	}, nil
+	a.calls[in.id]++
+	if in.older = a.newest; in.older != nil {
+		in.older.newer = in
+	}
+	a.newest = in
+	return true
+}
+
+// leave says that the entry of the call is written.
+func (in *admitted) leave() {
+	if in == nil {
+		return
+	}
+	in.waiting.Leave()
+	in.cancel(nil)
+	a := in.admission
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if in.older != nil {
+		in.older.newer = in.newer
+	}
+	if in.newer != nil {
+		in.newer.older = in.older
+	} else {
+		a.newest = in.older
+	}
+	a.admitted -= in.counts
+	a.inFlight--
+	if a.calls[in.id]--; a.calls[in.id] == 0 {
+		delete(a.calls, in.id)
+	}
+	if a.changed != nil {
+		close(a.changed)
+		a.changed = nil
+	}
+}
+
+// end cancels the calls in flight, and those to come.
+func (a *admission) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closing.Swap(true) {
+		return
+	}
+	for in := a.newest; in != nil; in = in.older {
+		go in.cancel(errClosing) // it calls what waits for the context
+	}
 }
 
 // has reports whether a call is in flight.
@@ -88,7 +135,7 @@ func (a *admission) has(id string) bool {
 
 // open refuses a call once the host has begun to close.
 func (a *admission) open() error {
-	if a.life.Err() != nil {
+	if a.closing.Load() {
 		return errClosing
 	}
 	return nil
@@ -96,7 +143,7 @@ func (a *admission) open() error {
 
 // Stop ends the admission of calls and cancels those in flight. Calls that come
 // later are refused, and recorded as such until [Kernel.Close] has returned.
-func (k *Kernel) Stop() { k.admission.end(errClosing) }
+func (k *Kernel) Stop() { k.admission.end() }
 
 // Close stops the kernel and returns once every call has its entry. The ledger
 // stays open until then. It may be called again.

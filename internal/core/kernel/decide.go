@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -18,9 +19,7 @@ func (a *attempt) decide(ctx context.Context) error {
 	if err := a.see(ctx); err != nil {
 		return err
 	}
-	judged := *a.call
-	judged.Input = a.seen
-	d := a.k.Policy.Decide(a.target, &judged)
+	d := a.k.Policy.Decide(a.target, withInput(a.call, a.seen))
 	if err := a.drift(ctx, &d); err != nil {
 		return err
 	}
@@ -70,9 +69,7 @@ func (a *attempt) equip(ctx context.Context) error {
 	}
 	a.bound = a.shown
 	if a.k.Equip != nil {
-		attached := *a.call
-		attached.Input = a.shown
-		bound, labels, err := a.k.Equip(ctx, a.target, &attached)
+		bound, labels, err := a.k.Equip(ctx, a.target, withInput(a.call, a.shown))
 		if err != nil {
 			return err
 		}
@@ -100,12 +97,21 @@ func (a *attempt) equip(ctx context.Context) error {
 
 // handed returns the call as the plugin gets it.
 func (a *attempt) handed() *plugin.Call {
-	handed := *a.call
-	handed.Input = a.bound
+	input := a.bound
 	if member := a.target.Manifest.Contract.ScheduleMember; member != "" {
-		handed.Input = scheduled(member, handed.Input, a.call.Overlay)
+		input = scheduled(member, input, a.call.Overlay)
 	}
-	return &handed
+	return withInput(a.call, input)
+}
+
+// withInput returns a call with another input: the call itself where it has that already.
+func withInput(call *plugin.Call, input json.RawMessage) *plugin.Call {
+	if len(input) == len(call.Input) && len(input) > 0 && &input[0] == &call.Input[0] {
+		return call
+	}
+	other := *call
+	other.Input = input
+	return &other
 }
 
 // hold refuses what has effects while nothing may have any.

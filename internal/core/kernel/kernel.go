@@ -197,13 +197,13 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	// calls too, and for callers who have hung up.
 	a := k.begin(&call)
 	k.listening.listen(ctx, &call)
-	ctx, leave, err := k.admission.enter(ctx, call.ID)
-	defer leave()
+	ctx, in, err := k.admission.enter(ctx, call.ID)
+	defer in.leave()
 	if err != nil {
 		return res, err
 	}
-	ctx, done := budget.Holding(ctx)
-	defer done()
+	ctx, held := budget.Holding(ctx)
+	defer held.Done()
 	ctx = a.watch(ctx)
 	defer func() { res, err = a.finish(ctx, res, err) }()
 	fault.At("accept")
@@ -266,8 +266,8 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 // process has claimed the call, or it is not queued, the result has its current
 // state.
 func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Result, err error) {
-	ctx, leave, err := k.admission.enter(ctx, id)
-	defer leave()
+	ctx, in, err := k.admission.enter(ctx, id)
+	defer in.leave()
 	if err == nil {
 		err = k.admission.open() // it stays queued
 	}
@@ -278,8 +278,8 @@ func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Resu
 	if err != nil || a == nil {
 		return k.status(ctx, tenant, id, err)
 	}
-	ctx, done := budget.Holding(ctx)
-	defer done()
+	ctx, held := budget.Holding(ctx)
+	defer held.Done()
 	ctx = a.watch(ctx)
 	defer func() { res, err = a.finish(ctx, res, err) }()
 

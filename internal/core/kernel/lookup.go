@@ -24,7 +24,7 @@ func (a *attempt) lookUp(ctx context.Context) (first plugin.Result, seen bool, e
 // replay gives the answer that an earlier call with the same key got or, while
 // that is at work, waits for it.
 func (a *attempt) replay(ctx context.Context, prior *ledger.Prior) (plugin.Result, error) {
-	if prior.Fingerprint != a.print || prior.Principal != a.call.Principal.ID {
+	if prior.Fingerprint != a.fingerprint() || prior.Principal != a.call.Principal.ID {
 		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, with another input or by someone else", a.call.Key)
 	}
 	a.prior = prior

@@ -16,8 +16,8 @@ import (
 // It asks and changes nothing else: what the operator finds out closes the
 // question, with its evidence; what it cannot find out is asked again later.
 func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
-	ctx, leave, err := k.admission.enter(ctx, id)
-	defer leave()
+	ctx, in, err := k.admission.enter(ctx, id)
+	defer in.leave()
 	if err == nil {
 		err = k.admission.open()
 	}

@@ -62,7 +62,6 @@ func (a *attempt) resolve(ctx context.Context) error {
 	if protocol.TooDeep(a.call.Input) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "the input is nested deeper than %d", protocol.MaxDepth)
 	}
-	a.print = a.fingerprint()
 	return a.assigned(ctx)
 }
 
@@ -70,7 +69,11 @@ func (a *attempt) resolve(ctx context.Context) error {
 // version of one operation.
 func (a *attempt) fingerprint() string {
 	major, _, _ := strings.Cut(a.target.Manifest.Version, ".")
-	text := a.target.Name() + "@" + major + " " + a.record.InputHash
+	hash := a.record.AskedHash // where a hook changed it
+	if hash == "" {
+		hash = a.record.InputHash
+	}
+	text := a.target.Name() + "@" + major + " " + hash
 	if kind := a.call.Principal.Type; kind != "" && kind != "user" { // a service with a user's name is a different principal
 		text += " " + kind
 	}

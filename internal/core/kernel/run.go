@@ -17,10 +17,32 @@ func (a *attempt) limit() time.Duration {
 	return limit
 }
 
+// A tooLate is the error of a call whose time was up: a [plugin.Error], which is only made
+// where that comes true.
+type tooLate struct {
+	target *plugin.Target
+	limit  time.Duration
+}
+
+func (e *tooLate) Error() string { return e.made().Error() }
+
+// As implements the interface of [errors.As].
+func (e *tooLate) As(target any) bool {
+	failed, ok := target.(**plugin.Error)
+	if ok {
+		*failed = e.made()
+	}
+	return ok
+}
+
+func (e *tooLate) made() *plugin.Error {
+	return plugin.Errorf(plugin.CodeTimeout, "%s took longer than %s", e.target.Name(), e.limit)
+}
+
 // run lets the plugin do it.
 func (a *attempt) run(ctx context.Context) (plugin.Result, error) {
-	limit := a.limit()
-	ctx, cancel := context.WithTimeoutCause(ctx, max(limit-a.waited, time.Millisecond), plugin.Errorf(plugin.CodeTimeout, "%s took longer than %s", a.target.Name(), limit))
+	a.late = tooLate{a.target, a.limit()}
+	ctx, cancel := context.WithTimeoutCause(ctx, max(a.late.limit-a.waited, time.Millisecond), &a.late)
 	defer cancel()
 	a.record.Isolation = a.k.Runner.Isolation(a.target)
 	a.record.Enforcement = graded(a.target, a.record.Isolation)

@@ -24,6 +24,7 @@ type policies struct {
 	options Options // what is known beside the documents
 
 	resources cache[resourceKey, *resource]
+	rulings   cache[rulingKey, *ruling]
 }
 
 // scoped are the policies whose scope lets one action through, by the resource

@@ -209,7 +209,13 @@ func (p *policies) ask(e *Engine, q *Question) plugin.Decision {
 	if refused != "" {
 		return p.refuse(refused)
 	}
-	return p.decide(r, p.candidates(r))
+	if d, found := p.ruled(r); found {
+		return d
+	}
+	candidates := p.candidates(r)
+	d := p.decide(r, candidates)
+	p.rule(r, candidates.reads(), d)
+	return d
 }
 
 // decide weighs what the candidates say to a request.

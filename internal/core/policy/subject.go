@@ -124,12 +124,19 @@ func (r *request) context(wanted reads) (types.Record, error) {
 		values["input"] = input
 		return types.NewRecord(values), nil
 	}
-	record := types.NewRecord(values)
-	r.subject.last.Store(&surroundings{
-		wanted.context, slices.Clone(call.Principal.Scopes), slices.Clone(call.Labels),
-		call.Origin, call.Tenant, call.Actor, call.Agent, call.Depth, record,
-	})
-	return record, nil
+	last := r.question.surroundings(wanted.context)
+	last.record = types.NewRecord(values)
+	r.subject.last.Store(&last)
+	return last.record, nil
+}
+
+// surroundings returns those of a question, without the record.
+func (q *Question) surroundings(members set) surroundings {
+	call := q.Call
+	return surroundings{
+		members: members, scopes: slices.Clone(call.Principal.Scopes), labels: slices.Clone(call.Labels),
+		origin: call.Origin, tenant: call.Tenant, actor: call.Actor, agent: call.Agent, depth: call.Depth,
+	}
 }
 
 func (r *request) contextMember(name string) types.Value {

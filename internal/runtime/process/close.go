@@ -55,6 +55,9 @@ func (r *Runner) Close() error {
 
 // isDead reports whether err says that the process is gone or must go.
 func isDead(err error) bool {
+	if err == nil { // as it mostly is: what errors.As is given is on the heap
+		return false
+	}
 	var e *plugin.Error
 	return errors.As(err, &e) && (e.Code == plugin.CodeCrashed || e.Code == plugin.CodeMalformedResponse)
 }

@@ -198,6 +198,15 @@ type notSent struct{ error }
 // Sent reports that no plugin had the call.
 func (*notSent) Sent() bool { return false }
 
+// wasNotSent reports whether err says that of a request.
+func wasNotSent(err error) bool {
+	if err == nil {
+		return false
+	}
+	var unsent *notSent
+	return errors.As(err, &unsent)
+}
+
 func (e *notSent) Unwrap() error { return e.error }
 
 // forget drops x: an answer to it, should one come, is an answer to nothing asked.

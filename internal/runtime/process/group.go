@@ -307,8 +307,7 @@ func (g *group) release(w *worker, call *waitfor.Call, err error) {
 	w.busy--
 	w.lastUsed = time.Now()
 	g.touch()
-	var unsent *notSent
-	g.served = g.served || !errors.As(err, &unsent)
+	g.served = g.served || !wasNotSent(err)
 	if !isDead(err) {
 		g.failures, g.retryAt = 0, time.Time{}
 	}

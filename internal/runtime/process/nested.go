@@ -149,8 +149,11 @@ func unreached(err error) error {
 
 // unanswered is err of a call that the plugin may have had, and did not answer.
 func unanswered(err error) error {
+	if err == nil {
+		return nil
+	}
 	var said interface{ Sent() bool }
-	if err == nil || errors.As(err, &said) {
+	if errors.As(err, &said) {
 		return err
 	}
 	return &interrupted{err}

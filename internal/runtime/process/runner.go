@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -166,8 +165,7 @@ func work[T any](ctx context.Context, r *Runner, target *plugin.Target, call *pl
 		} else {
 			g.release(w, holder, err)
 		}
-		var unsent *notSent
-		if !errors.As(err, &unsent) { // else it ended just before: another may serve
+		if !wasNotSent(err) { // else it ended just before: another may serve
 			return res, of(target, err)
 		}
 	}

@@ -29,8 +29,11 @@ func (g *group) name() string {
 // of gives an error of a process that serves several plugins the name of the
 // one that was called.
 func of(target *plugin.Target, err error) error {
+	if err == nil || !sharesProcess(target.Manifest) {
+		return err
+	}
 	var e *plugin.Error
-	if !sharesProcess(target.Manifest) || !errors.As(err, &e) {
+	if !errors.As(err, &e) {
 		return err
 	}
 	rest, ours := strings.CutPrefix(e.Message, toolsName+": ")

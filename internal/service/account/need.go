@@ -56,6 +56,9 @@ type choice struct {
 
 // choices returns what was chosen, by provider.
 func (u *Use) choices() map[string]choice {
+	if len(u.Overlay) == 0 {
+		return nil
+	}
 	var o struct {
 		Auth map[string]json.RawMessage `json:"auth"`
 	}

@@ -46,10 +46,12 @@ func (f Filler) Fill(ctx context.Context, t *plugin.Target, call *plugin.Call) (
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := f.present(ctx, t, call, needs); err != nil {
-		return nil, nil, err
+	if len(needs) > 0 {
+		if err := f.present(ctx, t, call, needs); err != nil {
+			return nil, nil, err
+		}
 	}
-	if err := f.Accounts.Check(ctx, requiredOf(t, call)); err != nil {
+	if err := CheckAccounts(ctx, f.Accounts, t, call); err != nil {
 		return nil, nil, err
 	}
 	if len(gaps) == 0 {
@@ -105,6 +107,9 @@ func (f Filler) Seen(ctx context.Context, t *plugin.Target, call *plugin.Call) (
 // that are inserted into its requests, and those that its input names. Only a
 // secret that the operation declares may stand in its input.
 func secretsOf(t *plugin.Target, gaps []placeholder.Gap) (map[string]plugin.SecretNeed, error) {
+	if len(t.Manifest.HTTP.Inject) == 0 && len(t.Operation.Secrets) == 0 && len(gaps) == 0 {
+		return nil, nil
+	}
 	needs := map[string]plugin.SecretNeed{}
 	if slices.Contains(t.Manifest.Capabilities, "http") {
 		for _, in := range t.Manifest.HTTP.Inject {

@@ -24,13 +24,14 @@ type Runner struct {
 
 // Run implements [kernel.Runner].
 func (r Runner) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (plugin.Result, error) {
-	heard := *call
 	if call.Observe != nil {
 		said := &speech{to: call.Observe, s: r.Scrubber}
 		defer said.end()
+		heard := *call
 		heard.Observe = func(e plugin.Event) { said.hear(r.event(e)) }
+		call = &heard
 	}
-	res, err := r.Runner.Run(ctx, t, &heard, services)
+	res, err := r.Runner.Run(ctx, t, call, services)
 	return r.result(res), r.failure(err)
 }
 
@@ -92,10 +93,10 @@ func (r Runner) result(res plugin.Result) plugin.Result {
 // failure returns an error without secrets; its cause goes to the log, which is
 // scrubbed too.
 func (r Runner) failure(err error) error {
-	failed := plugin.AsError(err)
-	if failed == nil {
-		return err
+	if err == nil {
+		return nil
 	}
+	failed := plugin.AsError(err)
 	clean := *failed
 	clean.Message, clean.PluginCode, clean.Details = r.Scrubber.Text(failed.Message), r.Scrubber.Text(failed.PluginCode), r.Scrubber.JSON(failed.Details)
 	if clean.Message == failed.Message && clean.PluginCode == failed.PluginCode && string(clean.Details) == string(failed.Details) {
