@@ -23,6 +23,7 @@ type behind struct {
 
 	mu      sync.Mutex
 	entries []plugin.Entry
+	spare   []plugin.Entry // room of those written last, for the next ones
 	waiters []chan<- error // told when entries are written
 	room    chan struct{}  // closed when entries were taken
 	writing bool           // entries were taken and are not yet written
@@ -190,7 +191,7 @@ func (b *behind) write(ctx context.Context, commit func(context.Context, func(Tx
 	if !final(err) {
 		err = nil
 	}
-	b.entries, b.waiters = nil, nil
+	b.entries, b.spare, b.waiters = b.spare[:0], nil, nil
 	b.writing = true
 	close(b.room)
 	b.room = make(chan struct{})
@@ -214,6 +215,9 @@ func (b *behind) write(ctx context.Context, commit func(context.Context, func(Tx
 	b.err = err
 	if err != nil && !final(err) {
 		b.entries = append(entries, b.entries...)
+	} else {
+		clear(entries)
+		b.spare = entries[:0]
 	}
 	b.mu.Unlock()
 	for _, done := range waiters {

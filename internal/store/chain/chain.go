@@ -59,7 +59,9 @@ func Hash(e *plugin.Entry) string {
 	}
 	buf = append(buf, body[:]...)
 	sum := sha256.Sum256(buf)
-	return hex.EncodeToString(sum[:])
+	var text [2 * sha256.Size]byte
+	hex.Encode(text[:], sum[:])
+	return string(text[:])
 }
 
 // Sign returns the MAC that makes row the head of its chain.

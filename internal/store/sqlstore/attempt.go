@@ -33,6 +33,7 @@ func (c *committer) attempt(batch []*request) (bad int, fault Fault, err error) 
 	if err != nil {
 		return -1, e.fault(err), err
 	}
+	defer c.writer.spare(tx)
 	if err := c.hold(tx, register); err != nil {
 		return c.abort(tx, -1, err)
 	}

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/store/chain"
@@ -115,20 +116,38 @@ func (t *tx) insertEntries(head chain.Head) error {
 		t.last, t.args = s.Append, append(columns(t.entries), head.Seq, head.Head, head.MAC, head.Authority, head.ID)
 		return nil
 	}
-	args := make([]any, 0, 10*len(t.entries))
-	for i := range t.entries {
-		e := &t.entries[i]
-		args = append(args, e.Chain, e.Seq, e.At.UnixMicro(), e.Tenant, string(e.Kind), e.Subject, e.Principal, string(e.Body), e.Prev, e.Hash)
-	}
-	for i, n := range chunks {
-		for ; len(args) >= 10*n; args = args[10*n:] {
-			if _, err := t.Exec(insertEntries[i], args[:10*n]...); err != nil {
-				return err
-			}
+	for rest := t.entries; len(rest) > 0; {
+		i := slices.IndexFunc(chunks[:], func(n int) bool { return n <= len(rest) })
+		if _, err := t.Exec(insertEntries[i], t.writer.arguments(rest[:chunks[i]])...); err != nil {
+			return err
 		}
+		rest = rest[chunks[i]:]
 	}
 	_, err := t.Exec(putHead, head.ID, head.Node, head.Seq, head.Head, head.MAC, head.Authority)
 	return err
+}
+
+// arguments returns the columns of entries, one after the other. They hold until the next
+// call. What entry after entry has in common becomes an argument once.
+func (w *writer) arguments(entries []plugin.Entry) []any {
+	args := w.args[:0]
+	defer func() { w.args = args }()
+	var same [5]any // chain, tenant, kind, principal, and the hash of the entry before
+	common := func(i int, text string) any {
+		if had, _ := same[i].(string); same[i] == nil || had != text {
+			same[i] = text
+		}
+		return same[i]
+	}
+	for i := range entries {
+		e := &entries[i]
+		if had, _ := same[0].(int64); had != e.Chain {
+			same[0] = e.Chain
+		}
+		args = append(args, same[0], e.Seq, e.At.UnixMicro(), common(1, e.Tenant), common(2, string(e.Kind)), e.Subject, common(3, e.Principal),
+			string(e.Body), common(4, e.Prev), common(4, e.Hash))
+	}
+	return args
 }
 
 // columns returns entries as one array for each of entryColumns.

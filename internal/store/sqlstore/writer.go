@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/fault"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // A writer is the one connection that writes, with its statements. It belongs
@@ -18,6 +19,9 @@ type writer struct {
 	conn   *sql.Conn // nil until it is needed, and after it was lost
 	stmts  *stmts    // nil where the driver keeps them
 	key    *store.Key
+
+	entries []plugin.Entry // room for those of the next transaction
+	args    []any          // and for the arguments of a statement that inserts them
 
 	ctx    context.Context // of the transaction
 	cancel context.CancelFunc
@@ -72,11 +76,23 @@ func (w *writer) begin() (*tx, error) {
 			return nil, fmt.Errorf("beginning a transaction: %w", err)
 		}
 	}
-	t := &tx{writer: w, chain: w.engine.Chain}
+	t := &tx{writer: w, chain: w.engine.Chain, entries: w.entries[:0]}
 	t.reader = reader{newest: w.engine.Newest, own: w.engine.Own, text: &w.engine.Text, typed: w.engine.Untyped, query: w.query, calm: w.ctx, keep: w.engine.Keep, failed: t.fail,
 		part: func() string { return w.tenant }}
 	t.Verified = store.Verified{Reader: &t.reader, By: t}
 	return t, nil
+}
+
+// maxSpare is how many entries a transaction may leave room for.
+const maxSpare = 4096
+
+// spare keeps the room of a transaction's entries for the next one.
+func (w *writer) spare(t *tx) {
+	clear(t.entries)
+	clear(w.args)
+	if w.entries = nil; cap(t.entries) <= maxSpare {
+		w.entries = t.entries[:0]
+	}
 }
 
 func (w *writer) patience() (context.Context, context.CancelFunc) {
