@@ -253,9 +253,9 @@ func digits(b []byte, i int) int {
 	return i
 }
 
-// plain returns where the run of characters that stand for themselves ends
-// that begins at i: at a quote, a backslash, a control character or no ASCII.
-func plain(b []byte, i int) int {
+// Plain returns where the run of characters that stand for themselves in a JSON string ends
+// that begins at i: at a quote, a backslash, a control character, no ASCII, or the end of b.
+func Plain(b []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 { // eight at a time
 		w := binary.LittleEndian.Uint64(b[i:])
@@ -275,7 +275,7 @@ func plain(b []byte, i int) int {
 
 // name reads a member name without escapes up to its closing quote.
 func (s *fast) name(i int) int {
-	if i = plain(s.line, i); i < len(s.line) && s.line[i] == '"' {
+	if i = Plain(s.line, i); i < len(s.line) && s.line[i] == '"' {
 		return i
 	}
 	return -1
@@ -285,7 +285,7 @@ func (s *fast) name(i int) int {
 func (s *fast) text(i int) int {
 	b := s.line
 	for {
-		if i = plain(b, i); i >= len(b) {
+		if i = Plain(b, i); i >= len(b) {
 			return -1
 		}
 		switch c := b[i]; {

@@ -2,10 +2,11 @@ package canon
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/mortise-dev/mortise/protocol"
 )
 
 // A speller spells plain JSON in one pass: strings without escapes, names of ASCII, whole
@@ -106,11 +107,8 @@ func (s *speller) literal(word string) bool {
 // text copies a string with its quotes.
 func (s *speller) text() bool {
 	begin := s.at
-	for at := begin + 1; at < len(s.raw); at++ {
-		for at+8 <= len(s.raw) && dull(binary.LittleEndian.Uint64(s.raw[at:])) {
-			at += 8
-		}
-		if at == len(s.raw) {
+	for at := begin + 1; ; at++ {
+		if at = protocol.Plain(s.raw, at); at >= len(s.raw) {
 			return false
 		}
 		switch c := s.raw[at]; {
@@ -122,15 +120,6 @@ func (s *speller) text() bool {
 			return false
 		}
 	}
-	return false
-}
-
-// dull reports whether eight bytes of a string are copied as they are, without a look at each:
-// none is a quote, a backslash, a control character or outside of ASCII. In doubt it says no.
-func dull(eight uint64) bool {
-	const each, high = 0x0101010101010101, 0x8080808080808080
-	quote, slash := eight^(each*'"'), eight^(each*'\\')
-	return (eight|(eight-each*' ')|(quote-each)|(slash-each))&high == 0
 }
 
 // number copies a whole number. One with a fraction or an exponent, and -0, have another

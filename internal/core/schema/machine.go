@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/protocol"
 )
 
 // A verdict is what a program says of a value.
@@ -440,7 +442,10 @@ func (m *machine) quoted() (raw []byte, escaped, ok bool) {
 		return nil, false, false
 	}
 	start, high := m.at, false
-	for ; m.at < len(m.in); m.at++ {
+	for ; ; m.at++ {
+		if m.at = protocol.Plain(m.in, m.at); m.at >= len(m.in) {
+			return nil, false, false
+		}
 		switch c := m.in[m.at]; {
 		case c == '"':
 			raw = m.in[start:m.at]
@@ -452,11 +457,10 @@ func (m *machine) quoted() (raw []byte, escaped, ok bool) {
 			m.at++ // whatever follows is no end
 		case c < ' ':
 			return nil, false, false
-		case c >= utf8.RuneSelf:
+		default:
 			high = true
 		}
 	}
-	return nil, false, false
 }
 
 // is takes a byte if it comes next.
