@@ -75,7 +75,7 @@ func (a *App) part() reload.Part {
 		return func() {
 			a.guard.Adopt(host.Names(next), time.Duration(next.Server.SignInAge))
 			a.Policy.Adopt(policies)
-			a.Kernel.Limit(next.Limits.InputBytes, next.Limits.OutputBytes)
+			a.Kernel.Limit(next.Limits.InputBytes, next.Limits.OutputBytes, next.Limits.Calls)
 			a.quotas.Adopt(setup.QuotaRules(next.Quotas))
 			if a.Models != nil {
 				a.Models.Adopt(a.dispatcher(next.Models, a.log))

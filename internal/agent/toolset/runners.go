@@ -49,6 +49,14 @@ func (r Runners) Reserve(ctx context.Context, t *plugin.Target, call *plugin.Cal
 	return func(ctx context.Context) context.Context { return ctx }, func() {}, nil
 }
 
+// Room implements [kernel.Roomy].
+func (r Runners) Room(t *plugin.Target, call *plugin.Call) error {
+	if runner, able := r.of(t).(kernel.Roomy); able {
+		return runner.Room(t, call)
+	}
+	return nil
+}
+
 // Preview implements [kernel.Runner].
 func (r Runners) Preview(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (json.RawMessage, error) {
 	return r.of(t).Preview(ctx, t, call, s)

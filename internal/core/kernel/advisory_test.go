@@ -59,7 +59,7 @@ func TestAFailureOfTheToolsOwnKeepsWhatItHad(t *testing.T) {
 	t.Parallel()
 	advised := func(t *plugin.Target) { t.Operation.Advisory = true }
 	b := newBundle(t, policy.Default, target(t, "advised", "advised", advised), target(t, "bound", "bound"))
-	b.Limit(4<<20, 100)
+	b.Limit(4<<20, 100, 10)
 	var data string
 	var failure error
 	b.do = func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error) {

@@ -126,6 +126,13 @@ func (a *admission) end() {
 	}
 }
 
+// atWork returns how many calls are in flight.
+func (a *admission) atWork() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.inFlight
+}
+
 // has reports whether a call is in flight.
 func (a *admission) has(id string) bool {
 	a.mu.Lock()

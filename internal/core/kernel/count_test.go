@@ -179,3 +179,50 @@ func TestAQueuedCallWaitsForRoom(t *testing.T) {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
+
+// A host that is full refuses a call before its key is claimed, and says when to come again. A
+// call that others wait for goes on.
+func TestAFullHostRefusesBeforeItClaims(t *testing.T) {
+	t.Parallel()
+	rules := append(policy.Default, policy.Rule{Effects: []string{"*"}, Operations: []string{"mail/send"}})
+	b := newBundle(t, rules, target(t, "mail", "send", operator("gmail_send")), target(t, "text.count", "words"))
+	b.Limit(4<<20, 4<<20, 2)
+	begun, goOn := make(chan error, 2), make(chan struct{})
+	b.do = func(ctx context.Context, at *plugin.Target, _ *plugin.Call, _ plugin.Services) (plugin.Result, error) {
+		if at.Operation.Name == "send" {
+			nested := asking("text.count/words", `{"n":1}`)
+			nested.Depth = 1
+			_, err := b.Call(ctx, nested)
+			begun <- err
+			<-goOn
+		}
+		return plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(`{}`)}, nil
+	}
+	send := func(key string) (plugin.Result, error) {
+		call := asking("mail/send", `{"n":1}`)
+		call.Key = key
+		return b.Call(t.Context(), call)
+	}
+	var all sync.WaitGroup
+	for _, key := range []string{"one", "two"} {
+		all.Go(func() {
+			if _, err := send(key); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range 2 {
+		if err := <-begun; err != nil {
+			t.Errorf("a call that one of the two asked for: %v", err)
+		}
+	}
+	_, err := send("three")
+	if failed := plugin.AsError(err); failed == nil || failed.Code != plugin.CodeOverloaded || !failed.Retryable || failed.RetryAfter <= 0 {
+		t.Errorf("a third call: %+v", failed)
+	}
+	close(goOn)
+	all.Wait()
+	if res, err := send("three"); err != nil || res.Replayed {
+		t.Errorf("the third call, made again: %+v, %v", res, err)
+	}
+}

@@ -59,6 +59,13 @@ type Reserver interface {
 	Reserve(ctx context.Context, t *plugin.Target, call *plugin.Call) (with func(context.Context) context.Context, release func(), err error)
 }
 
+// A Roomy is a [Runner] that knows when it has no room for a call, so that the call is
+// refused before it is claimed.
+type Roomy interface {
+	// Room returns nil while the call may wait for a process, or [plugin.CodeOverloaded].
+	Room(t *plugin.Target, call *plugin.Call) error
+}
+
 // Services grants the host services of calls.
 type Services interface {
 	// For returns the services that a call was granted. Its effects go through the
@@ -138,6 +145,7 @@ type Options struct {
 	ApprovalTime time.Duration    // lifetime of an approval; 0: one day
 	MaxInput     int              // bytes of an input; 0: 4 MiB; see [Kernel.Limit]
 	MaxOutput    int              // bytes of a result's data; 0: 4 MiB; likewise
+	MaxCalls     int              // calls at work at a time; 0: 4096; likewise
 	Now          func() time.Time // nil: time.Now
 	Log          *slog.Logger     // receives the causes of internal errors; nil discards them
 }
@@ -145,7 +153,7 @@ type Options struct {
 // A Kernel runs calls. It is safe for concurrent use.
 type Kernel struct {
 	Options
-	limits     atomic.Pointer[limits] // MaxInput and MaxOutput as they are now
+	limits     atomic.Pointer[limits] // MaxInput, MaxOutput and MaxCalls as they are now
 	cache      *cache
 	ended      *signals // of calls that ended in this process
 	running    *running // the claimed calls that this process runs
@@ -168,6 +176,9 @@ func New(o Options) *Kernel {
 	if o.MaxOutput == 0 {
 		o.MaxOutput = 4 << 20
 	}
+	if o.MaxCalls == 0 {
+		o.MaxCalls = 4096
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -175,15 +186,16 @@ func New(o Options) *Kernel {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	k := &Kernel{Options: o, cache: newCache(), ended: newSignals(), running: newRunning(), admission: newAdmission()}
-	k.Limit(o.MaxInput, o.MaxOutput)
+	k.Limit(o.MaxInput, o.MaxOutput, o.MaxCalls)
 	return k
 }
 
-// limits are the maximum sizes of an input and of a result's data, in bytes.
-type limits struct{ input, output int }
+// limits are the maximum sizes of an input and of a result's data, in bytes, and of how many
+// calls are at work at a time.
+type limits struct{ input, output, calls int }
 
 // Limit sets the limits for calls that begin from now on.
-func (k *Kernel) Limit(input, output int) { k.limits.Store(&limits{input, output}) }
+func (k *Kernel) Limit(input, output, calls int) { k.limits.Store(&limits{input, output, calls}) }
 
 // Limits returns the maximum sizes of an input and of a result's data, in bytes.
 func (k *Kernel) Limits() (input, output int) { l := k.limits.Load(); return l.input, l.output }
@@ -231,7 +243,7 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	if earlier, found := a.reuse(); found {
 		return earlier, nil
 	}
-	// Count: it is within what its principal may call.
+	// Count: it is within what its principal may call, and the host is not full.
 	if err := a.count(ctx); err != nil {
 		return res, err
 	}

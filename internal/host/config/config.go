@@ -104,6 +104,7 @@ type Limits struct {
 	InputBytes  int `yaml:"input_bytes" json:"input_bytes"`
 	OutputBytes int `yaml:"output_bytes" json:"output_bytes"`
 	FrameBytes  int `yaml:"frame_bytes" json:"frame_bytes"` // the longest line of protocol 2
+	Calls       int `yaml:"calls" json:"calls"`             // of each tenant, at work at a time; beyond them a call is refused with overloaded
 
 	ArtifactBytes        int `yaml:"artifact_bytes" json:"artifact_bytes"`                 // of one artifact
 	CallArtifactBytes    int `yaml:"call_artifact_bytes" json:"call_artifact_bytes"`       // of all that one call registers
@@ -185,7 +186,7 @@ func Default() Config {
 		Approvals: Approvals{By: []string{"local:owner"}, Expire: Duration(24 * time.Hour)},
 		Agents:    Agents{Idle: Duration(24 * time.Hour), Deliveries: Duration(90 * 24 * time.Hour)},
 		Ledger:    Ledger{Tools: "behind"},
-		Limits: Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2, ArtifactBytes: 8 << 30,
+		Limits: Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2, Calls: 4096, ArtifactBytes: 8 << 30,
 			CallArtifactBytes: 1 << 30, SessionArtifactBytes: 16 << 30, TenantArtifactBytes: 64 << 30,
 			PrincipalSessions: 10_000, PrincipalFeeds: 1000, PrincipalKnowledge: 1000, PrincipalSecrets: 1000, PrincipalTokens: 500},
 		Quotas: Quotas{Principals: map[string]Quota{}, Plugins: map[string]Quota{}, Providers: map[string]int{}},
@@ -315,6 +316,7 @@ func (c *Config) check() error {
 	within("limits.input_bytes", c.Limits.InputBytes, 1, protocol.MaxFrame)
 	within("limits.output_bytes", c.Limits.OutputBytes, 1, protocol.MaxFrame)
 	within("limits.frame_bytes", c.Limits.FrameBytes, 1<<10, protocol.MaxFrame)
+	within("limits.calls", c.Limits.Calls, 1, 1_000_000)
 	within("limits.artifact_bytes", c.Limits.ArtifactBytes, 1, 1<<40)
 	within("limits.call_artifact_bytes", c.Limits.CallArtifactBytes, 1, 1<<50)
 	within("limits.session_artifact_bytes", c.Limits.SessionArtifactBytes, 1, 1<<50)

@@ -86,6 +86,9 @@ func parseTenant(raw []byte, name string, site Config) (Config, error) {
 	if f.Limits.FrameBytes != site.Limits.FrameBytes {
 		return Config{}, fmt.Errorf("limits.frame_bytes is the site's: write it in %s of the data directory", FileName)
 	}
+	if f.Limits.Calls > site.Limits.Calls {
+		return Config{}, fmt.Errorf("limits.calls is at most the site's, %d", site.Limits.Calls)
+	}
 	for _, list := range []*[]string{&f.Policy.Configure, &f.Approvals.By} {
 		if *list == nil {
 			*list = []string{f.Principal}

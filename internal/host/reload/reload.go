@@ -32,7 +32,7 @@ func Merge(was, read config.Config) config.Config {
 		now.Policy = read.Policy
 		now.Approvals.By, now.Approvals.Self = read.Approvals.By, read.Approvals.Self
 	}
-	now.Limits.InputBytes, now.Limits.OutputBytes = read.Limits.InputBytes, read.Limits.OutputBytes
+	now.Limits.InputBytes, now.Limits.OutputBytes, now.Limits.Calls = read.Limits.InputBytes, read.Limits.OutputBytes, read.Limits.Calls
 	now.Quotas = read.Quotas
 	now.Retention, now.Backups = read.Retention, read.Backups
 	now.Log.Level = read.Log.Level

@@ -44,7 +44,7 @@ func TestWhatChangesAndWhatNeedsARestart(t *testing.T) {
 		"a certificate":     {was: "server: {tls_cert: a, tls_key: b}\n", is: "server: {tls_cert: c, tls_key: b}\n", changed: []string{"server.tls_cert"}},
 		"encryption":        {is: "server: {tls_cert: c, tls_key: b}\n", restart: []string{"server.tls_cert", "server.tls_key"}},
 		"no encryption":     {was: "server: {tls_cert: c, tls_key: b}\n", restart: []string{"server.tls_cert", "server.tls_key"}},
-		"limits":            {is: "limits: {input_bytes: 10, frame_bytes: 2048}\n", changed: []string{"limits.input_bytes"}, restart: []string{"limits.frame_bytes"}},
+		"limits":            {is: "limits: {input_bytes: 10, calls: 7, frame_bytes: 2048}\n", changed: []string{"limits.calls", "limits.input_bytes"}, restart: []string{"limits.frame_bytes"}},
 		"quotas":            {is: "quotas: {total: {day: 5}, principals: {ann: {minute: 3}}}\npolicy: {groups: {people: [ann]}}\n", changed: []string{"policy.groups", "quotas.principals", "quotas.total"}},
 		"the log":           {is: "log: {level: debug, format: json}\n", changed: []string{"log.level"}, restart: []string{"log.format"}},
 		"a database":        {was: "database: postgres://a:one@h/d\n", is: "database: postgres://a:two@h/d\n", restart: []string{"database"}},

@@ -85,7 +85,6 @@ type waiter struct {
 
 // Bounds of waiting.
 const (
-	maxWaiting   = 4096
 	firstBackoff = 100 * time.Millisecond
 	maxBackoff   = 30 * time.Second
 	patience     = time.Second // a wait for a restart that a call puts up with
@@ -157,8 +156,8 @@ func (g *group) acquire(ctx context.Context) (*worker, error) {
 
 // hopeless returns why no call should wait now. The lock is held.
 func (g *group) hopeless() error {
-	if len(g.waiting) >= maxWaiting {
-		return &plugin.Error{Code: plugin.CodeOverloaded, Message: fmt.Sprintf("%s: %d calls are waiting already", g.name(), maxWaiting), Retryable: true, RetryAfter: time.Second}
+	if err := g.crowded(); err != nil {
+		return err
 	}
 	if wait := time.Until(g.retryAt); wait > patience && len(g.workers) == 0 {
 		return &plugin.Error{
@@ -168,6 +167,14 @@ func (g *group) hopeless() error {
 		}
 	}
 	return nil
+}
+
+// crowded refuses a call where as many wait as may. The lock is held.
+func (g *group) crowded() error {
+	if len(g.waiting) < g.runner.opts.MaxWaiting {
+		return nil
+	}
+	return &plugin.Error{Code: plugin.CodeOverloaded, Message: fmt.Sprintf("%s: %d calls are waiting already", g.name(), len(g.waiting)), Retryable: true, RetryAfter: time.Second}
 }
 
 // freest returns the live worker with the most room, nil where none has any.

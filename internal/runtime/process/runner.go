@@ -59,6 +59,7 @@ type Options struct {
 	Idle         time.Duration // when a process shared by a tenant ends; 5 min
 	SessionIdle  time.Duration // when a process of a session or agent ends; 30 min
 	MaxProcesses int           // at most so many at a time; 64
+	MaxWaiting   int           // calls that wait for the processes of one scope; 4096
 	PerTenant    int           // processes of one package in one tenant; the number of CPUs
 	Standby      bool          // keep one process of scope call handshaken ahead
 	Log          *slog.Logger  // what plugins log and write to stderr; discarded by default
@@ -73,6 +74,7 @@ func (o Options) withDefaults() Options {
 	set(&o.SessionIdle, 30*time.Minute)
 	set(&o.MaxProcesses, 64)
 	set(&o.PerTenant, runtime.NumCPU())
+	set(&o.MaxWaiting, 4096)
 	set(&o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
@@ -221,13 +223,7 @@ func (r *Runner) enter(ctx context.Context) (inside context.Context, leave func(
 
 // group returns the group of processes that may serve the call.
 func (r *Runner) group(ctx context.Context, target *plugin.Target, call *plugin.Call) (*group, error) {
-	k := key{tenant: call.Tenant, digest: target.Package.Digest, program: target.Manifest.Name, scope: scopeOf(target.Manifest, call)}
-	if call.Dry != nil && target.Manifest.Isolation == plugin.IsolationSession {
-		k.dry = call.Session
-	}
-	if sharesProcess(target.Manifest) {
-		k.program = ""
-	}
+	k := keyOf(target, call)
 	shared := sharesProcess(target.Manifest) && k.scope.Kind == plugin.IsolationSession // all its calls have one process and its view
 	if shared {
 		if i := slices.IndexFunc(call.Files, func(f plugin.File) bool { return !f.Session }); i >= 0 {
@@ -265,6 +261,30 @@ func (r *Runner) group(ctx context.Context, target *plugin.Target, call *plugin.
 		r.groups[k] = g
 	}
 	return g, nil
+}
+
+// keyOf returns the key of the processes that may serve a call, without the files it may read.
+func keyOf(target *plugin.Target, call *plugin.Call) key {
+	k := key{tenant: call.Tenant, digest: target.Package.Digest, program: target.Manifest.Name, scope: scopeOf(target.Manifest, call)}
+	if call.Dry != nil && target.Manifest.Isolation == plugin.IsolationSession {
+		k.dry = call.Session
+	}
+	if sharesProcess(target.Manifest) {
+		k.program = ""
+	}
+	return k
+}
+
+// Room returns [plugin.CodeOverloaded] where so many calls wait for the processes that may
+// serve a call that it would be refused. Calls with files of their own are not foreseen.
+func (r *Runner) Room(target *plugin.Target, call *plugin.Call) error {
+	g := r.known(keyOf(target, call))
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.crowded()
 }
 
 // known returns the group of a key, nil if there is none.

@@ -43,6 +43,14 @@ func (r Runner) Reserve(ctx context.Context, t *plugin.Target, call *plugin.Call
 	return func(ctx context.Context) context.Context { return ctx }, func() {}, nil
 }
 
+// Room implements [kernel.Roomy].
+func (r Runner) Room(t *plugin.Target, call *plugin.Call) error {
+	if runner, able := r.Runner.(kernel.Roomy); able {
+		return runner.Room(t, call)
+	}
+	return nil
+}
+
 // Preview implements [kernel.Runner].
 func (r Runner) Preview(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (json.RawMessage, error) {
 	preview, err := r.Runner.Preview(ctx, t, call, services)
