@@ -1,7 +1,7 @@
-// Package proxy lets a program in the sandbox reach the hosts that its plugin declares: it is an
-// HTTP proxy on a listener that this program alone reaches.
+// Package proxy lets a program in the sandbox reach the hosts that its plugin declares, as an HTTP
+// proxy.
 //
-// It knows two kinds of request: CONNECT, whose bytes it does not look into, and those of http
+// The program alone reaches its listener. It knows two kinds of request: CONNECT, whose bytes it does not look into, and those of http
 // with an absolute URL. The rules are those of package egress: the host must be declared, and
 // every address behind its name be one that the plugin may reach. A refusal is answered with its
 // code and message, logged, and told to Refused.
@@ -229,7 +229,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, u *url.URL, t *t
 		io.Closer
 	}{body, r.Body}
 	if r.ContentLength == 0 {
-		out.Body = http.NoBody
+		out.Body = nil
 	}
 	hop(out.Header)
 	if _, there := out.Header["User-Agent"]; !there {
