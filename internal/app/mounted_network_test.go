@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,12 @@ import (
 // mcpFetcher is a server on standard input and output that tries the network in the ways that
 // programs have.
 func mcpFetcher() {
+	if at := os.Getenv("AT_START"); at != "" {
+		client := http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return url.Parse(os.Getenv("HTTP_PROXY")) }}}
+		if resp, err := client.Get(at); err == nil { //nolint:noctx // the call ends with its server
+			_ = resp.Body.Close()
+		}
+	}
 	server := sdk.NewServer(&sdk.Implementation{Name: "fetcher", Version: "1"}, nil)
 	type asked struct {
 		What string `json:"what"`
@@ -240,6 +247,28 @@ func TestTheHostsOfAServerOnStdioAreApproved(t *testing.T) {
 	}
 	if got := try(t, a, "notes", "get", "http://evil.example.com"); !strings.HasPrefix(got, "403 egress_denied") {
 		t.Errorf("a host that waits for approval answered %q", got)
+	}
+
+	// Nor is it reached when the host lists the tools of what is to wait: it is once that is approved.
+	var reached atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	t.Cleanup(s.Close)
+	at := s.Listener.Addr().String()
+	write(t, dir, "manifest.yaml", strings.NewReplacer("1.0.0", "1.0.2", "env: {", "env: {AT_START: 'http://"+at+"', ").Replace(fetcher(t, "notes", nil, "api.example.com", at)))
+	if _, err := a.Registry.Register(t.Context(), dir, registry.RegisterOptions{Enable: true}); err != nil {
+		t.Fatal(err)
+	}
+	if reached.Load() != 0 {
+		t.Error("a host was reached before it was approved")
+	}
+	if review, err = a.Registry.Review(t.Context(), "notes@1.0.2", true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Registry.Approve(t.Context(), review); err != nil {
+		t.Fatal(err)
+	}
+	if got := try(t, a, "notes", "environment", "AT_START"); got == "" || reached.Load() != 1 {
+		t.Errorf("an approved host was reached %d times, by %q", reached.Load(), got)
 	}
 	refusedMount(t, a, fetcher(t, "other", nil, "*.example.com"), "write .example.com for all hosts below")
 	refusedMount(t, a, fetcher(t, "other", nil, "https://example.com"), "is no host")
