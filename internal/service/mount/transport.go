@@ -77,10 +77,10 @@ func (s *server) overStdio(ctx context.Context) (sdk.Transport, func(), error) {
 	s.program, s.proxy = p, nil
 	stop := p.Close
 	if p.Proxy != nil {
-		s.proxy = proxy.Serve(p.Proxy, proxy.Options{
+		serving := proxy.Serve(p.Proxy, proxy.Options{
 			Hosts: hosts, Dialer: &egress.Dialer{Plugin: s.manifest.Name, Grants: s.runner.opts.Egress}, Refused: s.refused, Log: log,
 		})
-		stop = func() { p.Close(); s.proxy.Close() }
+		s.proxy, stop = serving, func() { p.Close(); serving.Close() }
 	}
 	return &sdk.IOTransport{Reader: io.NopCloser(p.Stdout), Writer: p.Stdin, MaxLineLength: maxMessageBytes}, stop, nil
 }
