@@ -67,6 +67,8 @@ func TestMain(m *testing.M) {
 			showerPlugin()
 		case "mcp-server":
 			mcpServer(os.Args[2])
+		case "mcp-fetcher":
+			mcpFetcher()
 		case "passer":
 			passerPlugin()
 		}

@@ -38,6 +38,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
+	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/plugins"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -266,6 +267,9 @@ func (a *App) openTools() error {
 		return &setup.Error{Err: err}
 	}
 	a.tools = toolset.New(toolset.Options{
+		Refused: func(t *plugin.Target, c *plugin.Call, why *plugin.Error) {
+			a.refused(a.log, service.Refusal{Target: t, Call: c, Method: "network", Err: why})
+		},
 		Store: a.own, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Check: a.checkPackage, Recheck: time.Duration(a.Config.MCP.Recheck), Log: a.log, Lock: setup.AccountLock(a.dir("runtime")),
 	})
 	a.opened("connections to webhooks", a.tools.Webhooks.Close)

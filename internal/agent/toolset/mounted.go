@@ -13,7 +13,7 @@ import (
 // mounted returns the runner of mounted servers.
 func (e *Toolset) mounted() *mount.Runner {
 	return mount.New(mount.Options{
-		Processes: e.Runner, Check: e.Check, Egress: e.Egress, Roots: e.Roots, Log: e.Log, Recheck: e.Recheck, Drifted: e.drifted, Grants: grants{e},
+		Processes: e.Runner, Check: e.Check, Egress: e.Egress, Roots: e.Roots, Log: e.Log, Recheck: e.Recheck, Refused: e.Refused, Drifted: e.drifted, Grants: grants{e},
 		Secret: func(ctx context.Context, tenant, of, name string) (string, bool, error) {
 			return e.Vault.Find(ctx, secret.Need{Tenant: tenant, Plugin: of, Name: name, Scope: plugin.SecretOfSystem})
 		},

@@ -38,9 +38,10 @@ type Options struct {
 	Vault    *secret.Vault
 	Jobs     *job.Queue
 	Egress   egress.Grants
-	Roots    *x509.CertPool // who may vouch for hosts that an administrator mapped, beside the system's
-	Models   bool           // a model is configured
-	Recheck  time.Duration  // how old the list of a mounted server's tools may be when one is called; 30 s where it is 0
+	Roots    *x509.CertPool                                               // who may vouch for hosts that an administrator mapped, beside the system's
+	Models   bool                                                         // a model is configured
+	Refused  func(t *plugin.Target, call *plugin.Call, why *plugin.Error) // puts on record what the program of a mounted server may not reach
+	Recheck  time.Duration                                                // how old the list of a mounted server's tools may be when one is called; 30 s where it is 0
 	Wake     func(ctx context.Context, kind, tenant, id string)
 	Check    func(ctx context.Context, pkg plugin.Package) error // that a package's files are those that were registered
 	Log      *slog.Logger

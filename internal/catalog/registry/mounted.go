@@ -2,8 +2,11 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/mortise-dev/mortise/internal/base/near"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
@@ -42,7 +45,7 @@ func (r *Registry) repin(ctx context.Context, ref string, definition []byte) (Re
 		return Registered{}, err
 	}
 	if definition == nil {
-		if definition, err = r.define(ctx, v.pkg, stored); err != nil {
+		if definition, err = r.ask(ctx, v.pkg, stored); err != nil {
 			return Registered{}, err
 		}
 	}
@@ -65,11 +68,40 @@ func (r *Registry) mounting(ctx context.Context, staged *stagedPackage, m *plugi
 	if err := r.mayMount(m, o); err != nil {
 		return Registered{}, err
 	}
-	definition, err := r.define(ctx, plugin.Package{Dir: staged.place(), Digest: staged.digest}, m)
+	definition, err := r.ask(ctx, plugin.Package{Dir: staged.place(), Digest: staged.digest}, m)
 	if err != nil {
 		return Registered{}, err
 	}
 	return r.mount(ctx, staged.place(), source, definition, o)
+}
+
+// ask asks a server for its tools. The program of one that waits for approval, or will, reaches
+// meanwhile no host that was not approved: it may have the plugin's secrets.
+func (r *Registry) ask(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]byte, error) {
+	withheld, base := []string(nil), r.index.Load().baseline(Record{Name: m.Name, Version: m.Version})
+	if base != nil && m.Runner.URL == "" {
+		approved, err := base.manifest()
+		if err != nil {
+			return nil, err
+		}
+		limited := *m
+		limited.HTTP.Hosts = nil
+		for _, host := range m.HTTP.Hosts {
+			if slices.Contains(approved.HTTP.Hosts, host) {
+				limited.HTTP.Hosts = append(limited.HTTP.Hosts, host)
+			} else {
+				withheld = append(withheld, host)
+			}
+		}
+		m = &limited
+	}
+	definition, err := r.define(ctx, pkg, m)
+	if err != nil && len(withheld) > 0 {
+		e := *plugin.AsError(err)
+		e.Message += fmt.Sprintf("; it did not reach %s, which is not approved: if it cannot list its tools without, 'mortise plugins delete %s', and register it again", strings.Join(withheld, ", "), m.Name)
+		err = &e
+	}
+	return definition, err
 }
 
 // mayMount refuses a name that the plugin cannot have, and asks May, before the server is

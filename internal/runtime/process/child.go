@@ -91,6 +91,8 @@ type launch struct {
 	env  []string // variables beside those that every plugin has
 	read []string // what it may read besides, by the host's word
 
+	proxy bool // it has one
+
 	named []string       // likewise, because something of the plugin's named it
 	data  []sandbox.File // artifacts it may read
 }
@@ -115,7 +117,7 @@ func (r *Runner) launch(ctx context.Context, l launch, log func(line string)) (*
 		return nil, failed(err)
 	}
 	c.proc, err = r.sandbox.Start(ctx, sandbox.Spec{
-		Argv: l.argv, Env: append(environment(scratch), l.env...), Read: l.read, Named: l.named, Artifacts: l.data, Hide: r.opts.Hide, Own: []string{r.opts.Own}, Scratch: scratch, Limits: r.opts.Limits,
+		Argv: l.argv, Env: append(environment(scratch), l.env...), Read: l.read, Named: l.named, Artifacts: l.data, Proxy: l.proxy, Hide: r.opts.Hide, Own: []string{r.opts.Own}, Scratch: scratch, Limits: r.opts.Limits,
 	}, sandbox.Files{Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2]})
 	closeAll(theirs[:]...)
 	if err != nil {

@@ -238,7 +238,17 @@ func (c *cage) start(ctx context.Context, spec Spec, files Files) (_ *Process, e
 	if c.way.user && c.way.spaces {
 		theirs = append(theirs, own.hand(order.Tree, wire.ReportFD+1)...)
 	}
-	cmd, err := c.forks.fork(ctx, c.namespaces(own), append([]*os.File{files.Stdin, files.Stdout, files.Stderr}, theirs...)...)
+	proxied, err := newHandover(spec.Proxy)
+	if err != nil {
+		closeFiles(theirs...)
+		return nil, err
+	}
+	defer proxied.close()
+	if proxied != nil {
+		order.Proxy = wire.SpecFD + len(theirs)
+		theirs = append(theirs, proxied.theirs)
+	}
+	cmd, err := c.forks.fork(ctx, c.namespaces(own, spec.Proxy), append([]*os.File{files.Stdin, files.Stdout, files.Stderr}, theirs...)...)
 	closeFiles(theirs...)
 	if err != nil {
 		return nil, err
@@ -250,6 +260,9 @@ func (c *cage) start(ctx context.Context, spec Spec, files Files) (_ *Process, e
 	}
 	if failed == nil && len(spec.Argv) > 0 && c.way.spaces {
 		p.scratch, _ = os.OpenRoot(fmt.Sprintf("/proc/%d/root%s", cmd.Process.Pid, scratch)) // nil where it has ended already
+	}
+	if failed == nil {
+		p.proxy, failed = proxied.listener()
 	}
 	go p.reap() // from here on, it lets go of what the cage holds
 	if failed != nil {
@@ -319,8 +332,9 @@ func (c *cage) identity(ctx context.Context) (uid, gid int, own *owner) {
 	return own.id, own.id, own
 }
 
-// namespaces returns the request that starts a launcher in its namespaces.
-func (c *cage) namespaces(own *owner) wire.Fork {
+// namespaces returns the request that starts a launcher in its namespaces. With proxied, it sets
+// up the loopback interface.
+func (c *cage) namespaces(own *owner, proxied bool) wire.Fork {
 	var b wire.Fork
 	if c.way.spaces {
 		b.Flags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
@@ -335,6 +349,9 @@ func (c *cage) namespaces(own *owner) wire.Fork {
 		}
 		if os.Geteuid() != 0 { // who keeps capabilities through exec only like this
 			b.Ambient = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE}
+			if proxied {
+				b.Ambient = append(b.Ambient, unix.CAP_NET_ADMIN)
+			}
 		}
 	}
 	return b

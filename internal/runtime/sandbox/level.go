@@ -83,6 +83,11 @@ func noReport(why string) Report {
 	return r
 }
 
+// stands reports whether a layer stands.
+func (r Report) stands(name string) bool {
+	return slices.ContainsFunc(r.Layers, func(l Layer) bool { return l.Name == name && l.On })
+}
+
 // Missing returns the layers that do not stand.
 func (r Report) Missing() []Layer {
 	var missing []Layer

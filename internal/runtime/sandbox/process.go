@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"sync"
@@ -18,7 +19,8 @@ type Files struct{ Stdin, Stdout, Stderr *os.File }
 type Process struct {
 	cmd    *exec.Cmd
 	report Report
-	caged  *caged // nil outside a cage
+	caged  *caged       // nil outside a cage
+	proxy  net.Listener // nil for a program without one
 
 	done chan struct{} // closed once the rest is known
 	end  State
@@ -104,12 +106,19 @@ func (p *Process) Scratch() *os.Root {
 	return p.scratch
 }
 
+// Proxy returns the listener at which the program finds its proxy, for the caller to serve; nil
+// for a program whose [Spec] wants none. Release closes it.
+func (p *Process) Proxy() net.Listener { return p.proxy }
+
 // Release lets go of what outlived the process for its host's sake. The
 // process must have ended.
 func (p *Process) Release() {
 	<-p.done
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.proxy != nil {
+		_ = p.proxy.Close()
+	}
 	if p.scratch != nil {
 		_ = p.scratch.Close()
 		p.scratch = nil

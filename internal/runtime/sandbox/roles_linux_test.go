@@ -20,7 +20,7 @@ import (
 
 // roles are what this binary plays in a cage, and what hosts one.
 var roles = map[string]func(args []string){
-	"prober": prober, "eater": eater, "forker": forker, "writer": writer, "spinner": spinner, "ignorer": ignorer, "host": host, "partial": partial, "ordinary": ordinary, "hoarder": hoarder, "without": without, "reach": reach,
+	"prober": prober, "eater": eater, "forker": forker, "writer": writer, "spinner": spinner, "ignorer": ignorer, "host": host, "partial": partial, "ordinary": ordinary, "hoarder": hoarder, "without": without, "reach": reach, "dialer": dialer,
 }
 
 // prober tries what a program in a cage must not be able to do, and prints
@@ -221,9 +221,16 @@ func ordinary(args []string) {
 	if args[1] == "hoarder" {
 		spec.Limits = little
 	}
+	spec.Proxy = args[1] == "dialer"
 	p, err := s.Start(context.Background(), spec, sandbox.Files{Stdin: null, Stdout: os.Stdout, Stderr: os.Stderr})
 	if err != nil {
 		panic(err)
+	}
+	if spec.Proxy {
+		if conn, err := p.Proxy().Accept(); err == nil {
+			_, _ = conn.Write([]byte("ordinary"))
+			_ = conn.Close()
+		}
 	}
 	state := p.Wait()
 	p.Release()

@@ -116,6 +116,10 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec, files Files) (*Process, 
 	if s.opts.Mode == Required && report.Level != Full {
 		return nil, unavailable(report)
 	}
+	if spec.Proxy && !report.stands(LayerNet) {
+		return nil, plugin.Errorf(plugin.CodeIsolationUnavailable,
+			"a program that declares hosts starts in a network namespace of its own or not at all, and here it would have none: %s. 'mortise doctor' shows each wall", report.lacks())
+	}
 	s.tell(report)
 	var p *Process
 	var err error

@@ -19,10 +19,14 @@ type Spec struct {
 	Artifacts []File   // files it may read
 	Hide      []string // directories that look empty to it, but for what Read and Artifacts name within
 	Own       []string // directories within Hide that Named may lie in after all: they are the host's to show
+	Proxy     bool     // it finds the proxy of [Process.Proxy] at 127.0.0.1:[ProxyPort], and nothing else on a network
 	Scratch   string   // a directory of the host's: where the program starts and may write
 
 	Limits Limits
 }
+
+// ProxyPort is where a program finds its proxy.
+const ProxyPort = wire.ProxyPort
 
 // A File is one file that a program may read. Where its inode is known, a path
 // that leads to another one by the time it is shown is refused.

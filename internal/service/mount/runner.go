@@ -30,6 +30,10 @@ type Options struct {
 	// once it is that again. It is called at most once a minute for each server, in a goroutine.
 	Drifted func(ctx context.Context, tenant string, m *plugin.Manifest, definition []byte)
 
+	// Refused is told of a request to a host that the program of a server may not reach, for each
+	// call that the server is at work on. It may be nil.
+	Refused func(t *plugin.Target, call *plugin.Call, why *plugin.Error)
+
 	Grants Grants // nil where no one signs in to servers
 
 	Egress egress.Grants
@@ -103,6 +107,7 @@ func (r *Runner) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, _
 	if err != nil {
 		return plugin.Result{}, &fate{named(t, err), false}
 	}
+	defer s.begin(t, call)()
 	res, err := s.call(ctx, session, t.Operation, call)
 	var lost *fate
 	switch {

@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
+	"github.com/mortise-dev/mortise/internal/service/egress/proxy"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -33,6 +34,7 @@ type server struct {
 	turn    chan struct{} // holds one token while the server is connected to or listed; guards the rest
 	session *sdk.ClientSession
 	program *process.Program  // that was started for it; nil for a server at a URL
+	proxy   *proxy.Proxy      // of that program; nil for one without network
 	secrets []string          // values that the program has in its environment
 	stop    func()            // ends what the connection was made of
 	gone    chan struct{}     // closed once the session has ended
@@ -49,6 +51,8 @@ type server struct {
 	stale     atomic.Bool                  // the server said that its tools changed
 	closed    sync.Once
 	ended     atomic.Bool
+	work      sync.Mutex // guards the one below
+	running   map[*running]bool
 	observers sync.Map // progress tokens, each with the observer of its call
 }
 
@@ -100,11 +104,8 @@ func (s *server) ready(ctx context.Context, tool string) (*sdk.ClientSession, er
 // connect starts the server, or connects to it. The caller has the turn.
 func (s *server) connect(ctx context.Context) error {
 	within := s.runner.opts.Connect
-	late := fmt.Sprintf("its server did not answer within %s", within)
-	if s.manifest.Runner.URL == "" {
-		late += "; it has no network, and reads what lies in the package, /usr and /opt"
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, within, plugin.Errorf(plugin.CodeTimeout, "%s", late))
+	late := plugin.Errorf(plugin.CodeTimeout, "its server did not answer within %s", within)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
 	defer cancel()
 	transport, stop, err := s.transport(ctx)
 	if err != nil {
@@ -121,12 +122,18 @@ func (s *server) connect(ctx context.Context) error {
 	session, err := client.Connect(ctx, transport, nil)
 	if err != nil {
 		err = s.unreachable(ctx, err)
+		if s.program != nil && errors.Is(err, late) {
+			err = plugin.Errorf(plugin.CodeTimeout, "%s; %s", late.Message, s.reach())
+		}
 		if unsigned := s.unsigned.Load(); unsigned != nil { // after which an older revision was tried
 			err = unsigned
 		}
 		if s.program != nil && ctx.Err() == nil {
 			if crashed := s.program.Crashed("its server ended before it answered"); crashed != nil {
 				crashed.Message = s.without(crashed.Message)
+				if s.proxy != nil && len(s.proxy.Refusals()) > 0 {
+					crashed.Message += "; " + s.reach()
+				}
 				err = crashed
 			}
 		}

@@ -15,7 +15,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mortise-dev/mortise/internal/base/version"
+	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/internal/service/egress"
+	"github.com/mortise-dev/mortise/internal/service/egress/proxy"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -56,14 +58,31 @@ func (s *server) overStdio(ctx context.Context) (sdk.Transport, func(), error) {
 		}
 		env = append(env, name+"="+text)
 	}
+	hosts := s.runner.opts.Egress.HostsOf(s.manifest.Name, s.manifest.HTTP.Hosts)
+	if len(hosts) > 0 {
+		for name, value := range networked() {
+			if _, set := s.manifest.Runner.Env[name]; !set {
+				env = append(env, name+"="+value)
+			}
+		}
+	}
 	slices.Sort(env)
 	log := s.runner.opts.Log.With("plugin", s.manifest.Name+"@"+s.manifest.Version)
-	p, err := s.runner.opts.Processes.Program(ctx, s.pkg, s.manifest, env, func(line string) { log.Info(s.without(line)) })
+	p, err := s.runner.opts.Processes.Program(ctx, s.pkg, s.manifest, process.Foreign{
+		Env: env, Proxy: len(hosts) > 0, Log: func(line string) { log.Info(s.without(line)) },
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	s.program = p
-	return &sdk.IOTransport{Reader: io.NopCloser(p.Stdout), Writer: p.Stdin, MaxLineLength: maxMessageBytes}, p.Close, nil
+	s.program, s.proxy = p, nil
+	stop := p.Close
+	if p.Proxy != nil {
+		serving := proxy.Serve(p.Proxy, proxy.Options{
+			Hosts: hosts, Dialer: &egress.Dialer{Plugin: s.manifest.Name, Grants: s.runner.opts.Egress}, Refused: s.refused, Log: log,
+		})
+		s.proxy, stop = serving, func() { p.Close(); serving.Close() }
+	}
+	return &sdk.IOTransport{Reader: io.NopCloser(p.Stdout), Writer: p.Stdin, MaxLineLength: maxMessageBytes}, stop, nil
 }
 
 // overHTTP returns the way to a server at a URL. Its session's requests go through the rules

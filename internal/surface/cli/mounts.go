@@ -30,6 +30,9 @@ var mounts = view.List[client.Mounted]{
 		if m.Why != "" {
 			all = append(all, m.Why)
 		}
+		if m.Warning != "" {
+			all = append(all, m.Warning)
+		}
 		if len(m.Wants) > 0 {
 			all = append(all, fmt.Sprintf("set %s: mortise secrets set %s --system --plugin %s", strings.Join(m.Wants, ", "), m.Wants[0], m.Plugin))
 		}
@@ -42,6 +45,7 @@ var mounts = view.List[client.Mounted]{
 
 func mountFlags(cmd *cobra.Command, m *client.Mounting) {
 	cmd.Flags().BoolVar(&m.Dry, "dry-run", false, "show what would be mounted, and write nothing")
+	cmd.Flags().StringArrayVar(&m.Hosts, "host", nil, "a host that a command may reach: api.example.com, .example.com for all below, api.example.com:8443")
 	cmd.Flags().BoolVar(&m.Force, "force", false, "write a manifest over one that was edited since")
 	cmd.Flags().BoolVar(&m.Disabled, "disabled", false, "register without enabling")
 }
@@ -57,9 +61,10 @@ func (c *command) mcpMount() *cobra.Command {
 		use:      "mount NAME (--url URL | -- COMMAND...)",
 		short:    "Mount an MCP server: its tools become operations",
 		long: `Mount a server of the Model Context Protocol as a plugin: its tools become operations,
-behind policy, approvals and the ledger. A command runs in the sandbox, without network:
-its program and the files that it names lie in /usr or /opt, or are ./FILE of mounts/NAME
-in the data directory. A server at a URL is asked by the host, which adds the credential.
+behind policy, approvals and the ledger. A command runs in the sandbox: its program and
+the files that it names lie in /usr or /opt, or are ./FILE of mounts/NAME in the data
+directory, and it reaches the hosts that --host declares, by a proxy of this host, or
+none. A server at a URL is asked by the host, which adds the credential.
 
 The definitions of its tools are pinned. A tool that changes is not called until
 'mortise plugins approve', and 'mortise plugins diff' shows the change. A tool is an
@@ -69,6 +74,8 @@ mounts/NAME/manifest.yaml in the data directory, and register that directory aga
   mortise mcp mount tracker --url https://mcp.example.com/mcp --bearer TOKEN
   mortise mcp mount wiki --url https://wiki.example.com/mcp --oauth
   mortise mcp mount files --env ROOT=/srv/files -- /usr/local/bin/files-mcp
+  mortise mcp mount github --host api.github.com --secret-env TOKEN -- /opt/github-mcp
+  mortise mcp mount memory --host registry.npmjs.org -- npx -y @example/memory@1.2.3
   mortise plugins show tracker`,
 		args: cobra.MinimumNArgs(1),
 		flags: func(cmd *cobra.Command) {
@@ -90,6 +97,8 @@ mounts/NAME/manifest.yaml in the data directory, and register that directory aga
 				return usage{errors.New("--oauth goes with --url, and without --bearer: who signs in gives the server's credential")}
 			case url != "" && len(env)+len(secrets) > 0:
 				return usage{errors.New("--env and --secret-env go with a command: a server at a URL gets a secret by --bearer")}
+			case url != "" && len(m.Hosts) > 0:
+				return usage{errors.New("--host goes with a command: a server at a URL is the one host that is asked")}
 			case client.PluginName(args[0]) != args[0]:
 				return usage{fmt.Errorf("%q is no name of a plugin: letters, digits, dots, hyphens and underscores, beginning with a letter", args[0])}
 			}
@@ -126,11 +135,13 @@ func (c *command) mcpImport() *cobra.Command {
 		long: `Mount the servers that the configuration of a client names: that of Claude Code,
 Claude Desktop, Codex, Cursor, OpenCode, VS Code or Windsurf. Credentials in it become
 secrets of the system, for that server alone; a variable that it names by ${NAME} is
-taken from the environment, and otherwise said to be missing. The file stays as it is:
-remove the servers there, and let the client use the host with 'mortise connect'.`,
+taken from the environment, and otherwise said to be missing. Commands reach the hosts
+that --host declares, or none; --only says for which servers that is. What npx fetches
+comes from registry.npmjs.org, and is pinned as far as its version is. The file stays as
+it is: remove the servers there, and let the client use the host with 'mortise connect'.`,
 		example: `  mortise mcp import ~/.cursor/mcp.json --dry-run
   mortise mcp import ~/.cursor/mcp.json
-  mortise mcp import .mcp.json --only github`,
+  mortise mcp import .mcp.json --only github --host registry.npmjs.org --host api.github.com`,
 		flags: func(cmd *cobra.Command) {
 			mountFlags(cmd, &m)
 			cmd.Flags().StringSliceVar(&only, "only", nil, "these servers alone, by their names")

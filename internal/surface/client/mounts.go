@@ -33,6 +33,7 @@ type Mounting struct {
 	Lookup   func(string) (string, bool) // finds variables that a configuration names only
 	Dry      bool                        // nothing is written
 	Force    bool                        // manifests that were edited are written over
+	Hosts    []string                    // that servers which are started by a command may reach
 	Disabled bool                        // plugins are registered and not enabled
 }
 
@@ -46,6 +47,8 @@ type Mounted struct {
 	Secrets []string       `json:"secrets,omitempty"` // that were set, or would be
 	Wants   []string       `json:"wants,omitempty"`   // secrets that are not set yet
 	Plain   []string       `json:"plain,omitempty"`   // variables whose values are in the manifest
+	Hosts   []string       `json:"hosts,omitempty"`   // that it declares, as a command
+	Warning string         `json:"warning,omitempty"` // what you should know of it
 	Why     string         `json:"why,omitempty"`     // it is skipped, held or failed
 	Error   map[string]any `json:"error,omitempty"`
 }
@@ -84,11 +87,14 @@ func ours(s Server) bool {
 
 // mount mounts one server.
 func (m Mounting) mount(ctx context.Context, h Host, s Server, one *Mounted) error {
+	if s.URL == "" {
+		s.Hosts = m.Hosts
+	}
 	p, err := s.Mount(one.Plugin, m.Lookup)
 	if err != nil {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", s.Name, err)
 	}
-	one.Secrets, one.Plain = slices.Sorted(maps.Keys(p.Secrets)), p.Plain
+	one.Secrets, one.Plain, one.Hosts, one.Warning = slices.Sorted(maps.Keys(p.Secrets)), p.Plain, s.Hosts, p.Warning
 	if one.Wants, err = unset(ctx, h, p); err != nil {
 		return err
 	}
@@ -101,7 +107,7 @@ func (m Mounting) mount(ctx context.Context, h Host, s Server, one *Mounted) err
 		return err
 	}
 	one.Dir = filepath.Join(home, "mounts", p.Name)
-	undo, err := writeManifest(one.Dir, p.Manifest, m.Force)
+	undo, err := writeManifest(one.Dir, p, m.Force)
 	if err != nil {
 		return err
 	}
@@ -165,12 +171,12 @@ func unset(ctx context.Context, h Host, p editor.Mounted) ([]string, error) {
 }
 
 // writeManifest writes the manifest of a mounted server, but not over one that a person has
-// edited. undo removes one that was not there before.
-func writeManifest(dir string, manifest []byte, force bool) (undo func(), err error) {
+// edited, with the files beside it. undo removes one that was not there before.
+func writeManifest(dir string, p editor.Mounted, force bool) (undo func(), err error) {
 	file := filepath.Join(dir, "manifest.yaml")
 	was, err := os.ReadFile(file)
 	switch {
-	case err == nil && (force || bytes.Equal(was, manifest)):
+	case err == nil && (force || bytes.Equal(was, p.Manifest)):
 	case err == nil:
 		return nil, plugin.Errorf(plugin.CodeConflict, "%s was edited and stays as it is: 'mortise plugins register %s' registers it, --force writes over it", file, dir)
 	case !errors.Is(err, fs.ErrNotExist):
@@ -180,11 +186,19 @@ func writeManifest(dir string, manifest []byte, force bool) (undo func(), err er
 	if err != nil {
 		undo = func() {
 			_ = os.Remove(file)
+			for name := range p.Files {
+				_ = os.Remove(filepath.Join(dir, name))
+			}
 			_ = os.Remove(dir) // unless there is more in it
 		}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return undo, os.WriteFile(file, manifest, 0o600)
+	for name, text := range p.Files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return undo, os.WriteFile(file, p.Manifest, 0o600)
 }

@@ -19,6 +19,8 @@ type Mounted struct {
 	Secrets  map[string]string // values that were in the configuration, by name of the secret
 	Wants    []string          // secrets that are named there, and whose values are not, sorted
 	Plain    []string          // variables that the manifest has as text, sorted
+	Files    map[string][]byte // beside the manifest
+	Warning  string            // what the person who mounts it should know; empty for nothing
 }
 
 // Forms of what a configuration holds.
@@ -30,9 +32,6 @@ var (
 	dense       = regexp.MustCompile(`^[A-Za-z0-9+/=_.~-]{20,}$`)
 	digit       = regexp.MustCompile(`[0-9]`)
 )
-
-// fetches are programs that fetch what they run.
-var fetches = map[string]bool{"npx": true, "pnpx": true, "bunx": true, "uvx": true, "pipx": true, "docker": true, "podman": true}
 
 // PluginName returns the name that the plugin of a server has.
 func PluginName(server string) string {
@@ -85,10 +84,11 @@ func (s Server) Mount(name string, lookup func(string) (string, bool)) (Mounted,
 			inject = append(inject, one)
 		}
 	} else {
-		command := slices.Clone(s.Command)
-		if program := filepath.Base(command[0]); fetches[program] {
-			return m, fmt.Errorf("%s fetches the server when it starts, and the sandbox has no network: install it, in the plugin's directory, /usr or /opt, and mount the program that it has", program)
+		command, files, warning, err := s.fetched()
+		if err != nil {
+			return m, err
 		}
+		m.Files, m.Warning = files, warning
 		for _, word := range command {
 			if placeholder.MatchString(word) {
 				return m, fmt.Errorf("its command has the placeholder %s: write the value out, or give it as a variable", placeholder.FindString(word))
@@ -123,8 +123,11 @@ func (s Server) Mount(name string, lookup func(string) (string, bool)) (Mounted,
 		{Key: "name", Value: name}, {Key: "version", Value: "1.0.0"}, {Key: "owner", Value: "mounted"},
 		{Key: "description", Value: "The server " + s.Name + " of the Model Context Protocol."}, {Key: "runner", Value: runner},
 	}
-	if len(inject) > 0 {
+	switch {
+	case len(inject) > 0:
 		manifest = append(manifest, yaml.MapItem{Key: "http", Value: yaml.MapSlice{{Key: "inject", Value: inject}}})
+	case len(s.Hosts) > 0 && s.URL == "":
+		manifest = append(manifest, yaml.MapItem{Key: "http", Value: yaml.MapSlice{{Key: "hosts", Value: s.Hosts}}})
 	}
 	text, err := yaml.Marshal(manifest)
 	if err != nil {

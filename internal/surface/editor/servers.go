@@ -20,6 +20,7 @@ type Server struct {
 	Name    string
 	Command []string          // the program that it starts, with its arguments; nil for a server at a URL
 	Env     map[string]string // variables of that program
+	Hosts   []string          // that the program may reach, as a manifest declares them
 	URL     string
 	Headers map[string]string // of the requests to that URL
 	OAuth   bool              // someone signs in to that URL

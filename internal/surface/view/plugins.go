@@ -131,6 +131,9 @@ func Plugin(w io.Writer, s PluginShown) error {
 		t.Row("owner:", terminal.Dash(m.Owner))
 		t.Row("isolation:", string(m.Isolation))
 		t.Row("services:", terminal.Dash(strings.Join(m.Capabilities, " ")))
+		if len(m.HTTP.Hosts) > 0 {
+			t.Row("hosts:", terminal.OneLine(strings.Join(m.HTTP.Hosts, " "), 300))
+		}
 		t.Row("requires:", terminal.Dash(strings.Join(m.Requires.Tools, " ")))
 		if e := m.Environment; e != nil {
 			t.Row("environment:", fmt.Sprintf("%s, for Python %s, from %s: %s", e.Digest, e.Python, terminal.OneLine(e.From, 100), wheelsOf(e)))

@@ -168,8 +168,8 @@ func checkReach(top contract.Value, m *plugin.Manifest) {
 	if m.Runner.OAuth != nil && slices.ContainsFunc(m.HTTP.Inject, func(in plugin.Injection) bool { return strings.EqualFold(in.Header, "Authorization") }) {
 		top.Get("http").Get("inject").Problem("a server that someone signs in to gets its token in Authorization, and nothing else there")
 	}
-	if m.Runner.URL == "" && !m.HTTP.IsZero() {
-		top.Get("http").Problem("a server that the host starts has no network: mount one that needs it by its url")
+	if m.Runner.URL == "" && len(m.HTTP.Inject)+len(m.HTTP.Idempotency) > 0 {
+		top.Get("http").Problem("of a server that the host starts, http has hosts alone: runner.env gives it a secret")
 	}
 }
 

@@ -80,6 +80,11 @@ func landlock(spec *wire.Spec) (wire.Layer, error) {
 			}
 		}
 	}
+	if spec.Proxy != 0 {
+		if err := allowProxy(int(set), rules); err != nil {
+			return layer, fmt.Errorf("allowing the proxy: %w", err)
+		}
+	}
 	if err := everyThread(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0, 0); err != nil {
 		return layer, fmt.Errorf("restricting: %w", err)
 	}

@@ -98,6 +98,11 @@ func launch(spec *wire.Spec, host *bufio.Reader, signals chan<- os.Signal) (star
 		return failed("walls", err)
 	}
 	layers := namespaces(spec)
+	if spec.Proxy != 0 {
+		if err := offer(spec, layers); err != nil {
+			return failed("walls", err)
+		}
+	}
 	if spec.Mounts {
 		if err := buildView(spec); err != nil {
 			return failed("view", err)

@@ -3,6 +3,7 @@ package launcher
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -100,11 +101,15 @@ func only(call uint32, judge ...unix.SockFilter) []unix.SockFilter {
 }
 
 // program returns the filter. With counted, the launcher counts the program's
-// memory, which it can where that belongs to processes and scratch alone.
-func program(counted bool) []unix.SockFilter {
+// memory, which it can where that belongs to processes and scratch alone. With
+// proxied, the program may connect to the host's proxy.
+func program(counted, proxied bool) []unix.SockFilter {
 	code := []unix.SockFilter{load(atArch), instruction(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, auditArch, 1, 0), answer(answerKill), load(atCall)}
 	code = append(code, when(unix.BPF_JGT, lastCall, answerNone)...) // that of x32 too
 	for _, call := range denied {
+		if proxied && slices.Contains(clientCalls, call) {
+			continue
+		}
 		code = append(code, when(unix.BPF_JEQ, call, answerPerm)...)
 	}
 	for _, call := range deniedHere {
@@ -133,6 +138,9 @@ func program(counted bool) []unix.SockFilter {
 	code = append(code, only(unix.SYS_FCNTL, append(judged(1, when(unix.BPF_JEQ, unix.F_SETLEASE, answerPerm), when(unix.BPF_JEQ, unix.F_NOTIFY, answerPerm),
 		when(unix.BPF_JGT, lastCommand, answerPerm)), answer(answerAllow))...)...)
 	code = append(code, ownOnly()...)
+	if proxied {
+		code = append(code, clients()...)
+	}
 	if counted {
 		code = append(code, only(unix.SYS_MMAP, ownMemory()...)...)
 	}
@@ -180,9 +188,9 @@ func pairs() []unix.SockFilter {
 
 // filter puts the filter before every thread and tries what it denies. A
 // kernel without seccomp is no error.
-func filter(counted bool) (wire.Layer, error) {
+func filter(counted, proxied bool) (wire.Layer, error) {
 	layer := wire.Layer{Name: "seccomp"}
-	code := program(counted)
+	code := program(counted, proxied)
 	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	failed, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
 	if errors.Is(errno, unix.ENOSYS) || errors.Is(errno, unix.EINVAL) {
@@ -198,6 +206,9 @@ func filter(counted bool) (wire.Layer, error) {
 		call func() unix.Errno
 	}{
 		{"socket", unix.EPERM, func() unix.Errno { return raw(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM, 0) }},
+		{"a socket of datagrams", unix.EPERM, func() unix.Errno { return raw(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM, 0) }},
+		{"a socket of IPv6", unix.EPERM, func() unix.Errno { return raw(unix.SYS_SOCKET, unix.AF_INET6, unix.SOCK_STREAM, 0) }},
+		{"bind", unix.EPERM, func() unix.Errno { return raw(unix.SYS_BIND, ^uintptr(0), 0, 0) }},
 		{"unshare", unix.EPERM, func() unix.Errno { return raw(unix.SYS_UNSHARE, 0, 0, 0) }},
 		{"ptrace", unix.EPERM, func() unix.Errno { return raw(unix.SYS_PTRACE, ^uintptr(0), 0, 0) }},
 		{"io_uring_setup", unix.EPERM, func() unix.Errno { return raw(unix.SYS_IO_URING_SETUP, 0, 0, 0) }},

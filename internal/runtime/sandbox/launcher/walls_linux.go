@@ -52,7 +52,7 @@ func wallIn(spec *wire.Spec) ([]wire.Layer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("landlock: %w", err)
 	}
-	calls, err := filter(spec.Limits.Watch)
+	calls, err := filter(spec.Limits.Watch, spec.Proxy != 0)
 	if err != nil {
 		return nil, fmt.Errorf("seccomp: %w", err)
 	}

@@ -10,6 +10,9 @@ const (
 	ReportFD = 4 // what came of it
 )
 
+// ProxyPort is where a program finds the proxy of the host, on 127.0.0.1 of its own network namespace.
+const ProxyPort = 3128
+
 // Launcher is argv[0] of a process that is a launcher, by which package launcher
 // knows it.
 const Launcher = "mortise-launcher"
@@ -76,6 +79,8 @@ type Spec struct {
 	Scan   []string `json:"scan"`   // Landlock: may be read
 	Write  []string `json:"write"`  // Landlock: may be written
 	Hidden string   `json:"hidden"` // a path of the host that must not be there
+
+	Proxy int `json:"proxy,omitzero"` // the socket on which a listener is handed to the host, at ProxyPort; 0 for a program without network
 
 	Wait   bool   `json:"wait"` // the host sends one more byte once the launcher is in its cgroup
 	Limits Limits `json:"limits"`
