@@ -381,6 +381,51 @@ func TestTheCredentialOfAMountedServer(t *testing.T) {
 	}
 }
 
+// An update that leads a credential to another server sends it nowhere until it is approved.
+func TestACredentialGoesToNoServerThatWaitsForApproval(t *testing.T) {
+	t.Parallel()
+	first, second := newToolServer(t, false), newToolServer(t, false)
+	a := mountHome(t)
+	if err := a.Vault.Put(t.Context(), store.SecretName{Tenant: "local", Owner: "notes", Scope: "system", Name: "TOKEN"}, "the-token-of-notes", secret.By{Principal: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	manifest := func(s *toolServer) string {
+		return mounting("notes", s.URL, "http: {inject: [{host: '"+strings.TrimPrefix(s.URL, "http://")+"', header: Authorization, secret: TOKEN}]}\n")
+	}
+	had := func(s *toolServer) (n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, header := range s.headers {
+			if header.Get("Authorization") != "" {
+				n++
+			}
+		}
+		return n
+	}
+	mount(t, a, manifest(first))
+	if had(first) == 0 {
+		t.Fatal("the server that was mounted first got no credential")
+	}
+	dir := t.TempDir()
+	write(t, dir, "manifest.yaml", strings.Replace(manifest(second), "1.0.0", "1.0.1", 1))
+	if _, err := a.Registry.Register(t.Context(), dir, registry.RegisterOptions{Enable: true}); err != nil {
+		t.Fatal(err)
+	}
+	if n := had(second); n != 0 {
+		t.Errorf("%d requests had the credential before it was approved", n)
+	}
+	review, err := a.Registry.Review(t.Context(), "notes@1.0.1", true)
+	if err == nil {
+		_, err = a.Registry.Approve(t.Context(), review)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call(t, a, "notes/write", "{}"); err != nil || had(second) == 0 {
+		t.Errorf("once it was approved: %v, and %d requests had it", err, had(second))
+	}
+}
+
 // A server that one tenant has mounted is of that tenant alone, and so is its secret.
 func TestAMountedServerIsOfOneTenant(t *testing.T) {
 	t.Parallel()

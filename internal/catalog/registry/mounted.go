@@ -75,22 +75,30 @@ func (r *Registry) mounting(ctx context.Context, staged *stagedPackage, m *plugi
 	return r.mount(ctx, staged.place(), source, definition, o)
 }
 
-// ask asks a server for its tools. The program of one that waits for approval, or will, reaches
-// meanwhile no host that was not approved: it may have the plugin's secrets.
+// ask asks a server for its tools. One that waits for approval, or will, gets meanwhile nothing
+// that was not approved: its program, which may have the plugin's secrets, reaches no other
+// host, and no credential is sent to another one.
 func (r *Registry) ask(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]byte, error) {
 	withheld, base := []string(nil), r.index.Load().baseline(Record{Name: m.Name, Version: m.Version})
-	if base != nil && m.Runner.URL == "" {
+	if base != nil {
 		approved, err := base.manifest()
 		if err != nil {
 			return nil, err
 		}
 		limited := *m
-		limited.HTTP.Hosts = nil
+		limited.HTTP.Hosts, limited.HTTP.Inject = nil, nil
 		for _, host := range m.HTTP.Hosts {
-			if slices.Contains(approved.HTTP.Hosts, host) {
+			if m.Runner.URL != "" || slices.Contains(approved.HTTP.Hosts, host) {
 				limited.HTTP.Hosts = append(limited.HTTP.Hosts, host)
 			} else {
 				withheld = append(withheld, host)
+			}
+		}
+		for _, in := range m.HTTP.Inject {
+			if slices.Contains(approved.HTTP.Inject, in) {
+				limited.HTTP.Inject = append(limited.HTTP.Inject, in)
+			} else {
+				withheld = append(withheld, "the credential for "+in.Host)
 			}
 		}
 		m = &limited
@@ -98,7 +106,7 @@ func (r *Registry) ask(ctx context.Context, pkg plugin.Package, m *plugin.Manife
 	definition, err := r.define(ctx, pkg, m)
 	if err != nil && len(withheld) > 0 {
 		e := *plugin.AsError(err)
-		e.Message += fmt.Sprintf("; it did not reach %s, which is not approved: if it cannot list its tools without, 'mortise plugins delete %s', and register it again", strings.Join(withheld, ", "), m.Name)
+		e.Message += fmt.Sprintf("; it had not %s, which is not approved: if it cannot list its tools without, 'mortise plugins delete %s', and register it again", strings.Join(withheld, ", "), m.Name)
 		err = &e
 	}
 	return definition, err
