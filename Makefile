@@ -36,6 +36,10 @@ serve: build ## serve the data of `make run` on 127.0.0.1:8080, or LISTEN=addres
 test: build ## run every test that fits in ten minutes; what cannot run here is named
 	@sh test/run.sh
 
+.PHONY: bench-check
+bench-check: ## hold allocations, bytes and ratios of benchmarks against test/speed/baseline.txt
+	$(GO) run ./test/speed
+
 .PHONY: test-long
 test-long: build ## run the tests, then the fuzzers and the benchmarks
 	@sh test/run.sh

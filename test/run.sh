@@ -210,6 +210,7 @@ else
 	without "a sign-in with a browser" "what drives the browser could not be downloaded"
 fi
 tools=$(ls -d plugins/*/*/tool.py | cut -d / -f 2,3) # those of Event Mill
+part "allocations of a call" sh -c 'go test ./test/speed && go run ./test/speed -allocations'
 part "bench compiles" sh -c 'cd bench && go vet ./...'
 if have python3; then
 	part "Python SDK" python3 -B -m unittest discover -q -s sdk/python/tests
