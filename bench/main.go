@@ -52,20 +52,23 @@ func main() {
 	profile := flag.String("profile", "", "instead of measuring, profile the host's side of this `table` (A, H, M)")
 	inside := flag.Bool("plugin-profile", false, "with -profile: profile the Go plugin too")
 	out := flag.String("out", "profiles", "with -profile: the `directory` to write to")
+	soaked := flag.Int("soak", 0, "instead of measuring, make so many `calls` of a host with 200 plugins and print its memory")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	l, err := newLab(ctx, *quick)
 	if err == nil {
-		switch *profile {
-		case "":
+		switch {
+		case *soaked > 0:
+			err = soak(ctx, l, *soaked)
+		case *profile == "":
 			err = measure(ctx, l, *only, *file)
-		case "H":
+		case *profile == "H":
 			err = profileWeb(ctx, l, *out)
-		case "M":
+		case *profile == "M":
 			err = profileProtocol(ctx, l, *out)
-		case "A":
+		case *profile == "A":
 			err = profileWarm(ctx, l, *out, *inside)
 		default:
 			err = fmt.Errorf("-profile %s: only A, H and M can be profiled", *profile)

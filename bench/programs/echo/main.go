@@ -1,6 +1,6 @@
 // Command echo is a Go plugin whose one operation answers its input.
 //
-// With -cpuprofile FILE it writes a profile of its life up to a call of the
+// With -name NAME it is the plugin of that name. With -cpuprofile FILE it writes a profile of its life up to a call of the
 // operation profiled.
 package main
 
@@ -15,7 +15,11 @@ import (
 )
 
 func main() {
-	p := mortise.New("bench.echo", "1.0.0")
+	name := "bench.echo"
+	if len(os.Args) == 3 && os.Args[1] == "-name" {
+		name = os.Args[2]
+	}
+	p := mortise.New(name, "1.0.0")
 	p.Concurrency = 256
 	mortise.Tool(p, "echo", "Answer the input.", func(_ *mortise.Call, in jsontext.Value) (jsontext.Value, error) { return in, nil })
 	if len(os.Args) == 3 && os.Args[1] == "-cpuprofile" {
