@@ -18,10 +18,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/runtime/script"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -98,9 +98,9 @@ var own = map[string]string{"openhermit": hook}
 var whole = []string{hook, "shu", "eventmill", "kernel"}
 
 // strict are the forms of names in contracts that take fewer than others.
-var strict = map[string]*regexp.Regexp{"eventmill": regexp.MustCompile(`^[a-z][a-z0-9_]*$`)}
+var strict = map[string]*pattern.Pattern{"eventmill": pattern.New(`^[a-z][a-z0-9_]*$`)}
 
-var nameForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
+var nameForm = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
 
 // New writes a plugin called name into dir, which must be empty or not there
 // yet, and returns the files by their slash paths within it. A plugin in Go is
@@ -136,7 +136,7 @@ func New(dir, name, lang string) (files []string, err error) {
 }
 
 // notWord are the characters that no module of Python has in its name.
-var notWord = regexp.MustCompile(`[^A-Za-z0-9_]`)
+var notWord = pattern.New(`[^A-Za-z0-9_]`)
 
 // render returns the content of each file.
 func render(name, lang string) (map[string][]byte, error) {

@@ -3,12 +3,13 @@ package llm
 import (
 	"context"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 var _ Converser = (*Anthropic)(nil)
@@ -109,7 +110,7 @@ func anthropicMessages(r *ConverseRequest) []anthropic.MessageParam {
 	return all
 }
 
-var notInID = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+var notInID = pattern.New(`[^A-Za-z0-9_-]`)
 
 // anthropicID is an id as Anthropic takes it; other providers give others.
 func anthropicID(id string) string { return notInID.ReplaceAllString(id, "_") }
