@@ -7,12 +7,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strings"
 	"testing"
 )
 
-// What is written here of the formats of OpenAI and Gemini sends what the official clients send:
+// What is written here of the formats of the providers sends what the official clients send:
 // the same address, the same key in the same header, and the same JSON. Their use is in
-// *_reference_test.go. How answers are read is held by the tests of both formats.
+// *_reference_test.go. How answers are read is held by the tests of all formats.
 func TestRequestsAreThoseOfTheOfficialClients(t *testing.T) {
 	t.Parallel()
 	for name, ask := range map[string]func(p Provider) error{
@@ -65,9 +66,12 @@ func TestRequestsAreThoseOfTheOfficialClients(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s is no JSON: %v", raw, err)
 				}
+				if version := r.Header.Get("Anthropic-Version"); (version == "2023-06-01") != (r.URL.Path == "/v1/messages") {
+					t.Errorf("%s with version %q", r.URL, version)
+				}
 				got = append(got, map[string]any{
 					"to": r.Method + " " + r.URL.String(), "type": r.Header.Get("Content-Type"), "body": body,
-					"key": r.Header.Get("Authorization") + r.Header.Get("X-Goog-Api-Key"),
+					"key": r.Header.Get("Authorization") + r.Header.Get("X-Goog-Api-Key") + r.Header.Get("X-Api-Key"),
 				})
 				http.Error(w, `{"error":{"message":"no"}}`, http.StatusTeapot)
 			}))
@@ -77,8 +81,12 @@ func TestRequestsAreThoseOfTheOfficialClients(t *testing.T) {
 			key := Key{File: keyFile(t, secret, 0o600)}
 			for _, pair := range [][2]Provider{
 				{&OpenAI{server.URL + "/v1", key, over}, &referenceOpenAI{server.URL + "/v1", key, over}},
+				{&Anthropic{server.URL, key, over}, &referenceAnthropic{server.URL, key, over}},
 				{&Gemini{server.URL, key, over}, &referenceGemini{server.URL, key, over}},
 			} {
+				if _, embeds := pair[0].(Embedder); !embeds && strings.HasPrefix(name, "embeddings") {
+					continue
+				}
 				got = nil
 				failure, reference := ask(pair[0]), ask(pair[1])
 				if failure == nil || reference == nil || failure.Error() != reference.Error() {

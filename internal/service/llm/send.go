@@ -92,8 +92,8 @@ func (t *attempt) follow(ctx context.Context, r request) iter.Seq2[[]byte, error
 			switch more, is := bytes.CutPrefix(line, []byte("data:")); {
 			case is:
 				data = append(append(data, bytes.TrimPrefix(more, []byte(" "))...), '\n')
-			case len(line) == 0 && len(data) > 0:
-				if !yield(bytes.TrimSuffix(data, []byte("\n")), nil) {
+			case len(line) == 0:
+				if event := bytes.TrimSpace(data); len(event) > 0 && !yield(event, nil) {
 					return
 				}
 				data = nil
