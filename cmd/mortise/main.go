@@ -4,11 +4,8 @@ package main
 import (
 	"os"
 
-	"github.com/mortise-dev/mortise/internal/base/startup"
+	_ "github.com/mortise-dev/mortise/internal/base/startup"
 	"github.com/mortise-dev/mortise/internal/surface/cli"
 )
 
-func main() {
-	startup.Command()
-	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
+func main() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

@@ -1,32 +1,23 @@
-// Package startup keeps the collector of garbage from running before main.
+// Package startup lets a command collect garbage late: it is imported by the program alone, for its
+// effect.
 //
 // The initialisers of all packages together allocate some megabytes, nearly all of which stays. A
-// collection among them finds nothing, and wakes every thread for it. The package imports little
-// and so is initialised before nearly all others.
+// collection among them finds next to nothing, and wakes every thread for it. A command ends before
+// much of what it allocates is garbage. The package imports little, and so is initialised before nearly
+// all others. A server sets its own pace: see package budget.
 package startup
 
 import (
-	"math"
+	"os"
 	"runtime/debug"
 )
 
-// asked is what GOGC says, or 100.
-var asked = debug.SetGCPercent(-1)
+// percent is how much a command allocates beside what lives before it collects: the first time at
+// four times Go's four megabytes.
+const percent = 400
 
-// short is the percentage for a command, which ends before much of what it allocates is garbage.
-const short = 400
-
-// Command lets garbage be collected from here on, as is best for a command that ends soon, unless
-// GOGC says otherwise.
-func Command() { debug.SetGCPercent(percent(asked, short)) }
-
-// Serve lets garbage be collected as GOGC says, as is best for what stays.
-func Serve() { debug.SetGCPercent(asked) }
-
-func percent(asked, own int) int {
-	const standard = 100
-	if asked != standard || debug.SetMemoryLimit(-1) != math.MaxInt64 { // chosen by who started it
-		return asked
+func init() {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" { // else it was chosen by who started it
+		debug.SetGCPercent(percent)
 	}
-	return own
 }

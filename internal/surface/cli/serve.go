@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/base/startup"
 	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/server"
 )
@@ -73,7 +72,6 @@ func (c *command) stayBehind(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	startup.Serve()
 	a, release, err := server.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Standby: true, Scrubber: c.scrubber, Notice: c.notice})
 	if err != nil {
 		return err
@@ -122,7 +120,6 @@ func (c *command) stay(ctx context.Context, address *string, insecure bool) (err
 	if err := client.EndBackground(ctx, c.options()); err != nil {
 		return err
 	}
-	startup.Serve()
 	a, release, err := server.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Standby: true, Scrubber: c.scrubber, Notice: c.notice})
 	if err != nil {
 		return err
