@@ -8,9 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/plugin"
@@ -63,7 +63,7 @@ func withSet(whole json.RawMessage, set []string, t *plugin.Target) (json.RawMes
 	return written{whole: whole, Arguments: input.Arguments{Set: set}}.compose(t, false)
 }
 
-var artifactID = pattern.New(`^art_[0-9a-f]{8}$`)
+var artifactID = regexp.MustCompile(`^art_[0-9a-f]{8}$`)
 
 // attach opens the files of --artifact as the user of this process, to be handed on. For
 // an investigation plugin they are registered in the session instead, where they are not
