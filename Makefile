@@ -16,7 +16,7 @@ help: ## list what can be made
 build: ## build bin/mortise, with the launcher of cages and the reader of captures inside, and the plugin in Go
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o internal/runtime/sandbox/bin/cage ./cmd/cage
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o $(PCAPSUM) ./cmd/pcapsum
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o $(BIN) ./cmd/mortise
+	CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags="-s -w" -o $(BIN) ./cmd/mortise
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o plugins/outreach/write_outcome/write_outcome ./plugins/outreach/write_outcome
 
 .PHONY: dist

@@ -1,9 +1,9 @@
 // Command bench measures Mortise beside its floors and peers, in the rows of
 // the README: warm calls (A), cold calls (B), hooks within the host (C), durable
-// entries (D), an Event Mill tool in a session (E), calls over HTTP (H), a knowledge base (K), calls over MCP (M), one real
+// entries (D), an Event Mill tool in a session (E), commands from start to end (G), calls over HTTP (H), a knowledge base (K), calls over MCP (M), one real
 // plugin on a large file (P), the cage (S).
 //
-//	go run . [-quick] [-only A,B,C,D,E,H,K,M,P,S] [-json FILE]
+//	go run . [-quick] [-only A,B,C,D,E,G,H,K,M,P,S] [-json FILE]
 //	go run . -profile A|H|M [-plugin-profile] [-out DIR]
 //
 // Absolute figures drift with the machine. Contestants therefore take turns in
@@ -32,7 +32,7 @@ type section struct {
 	run  func(ctx context.Context, l *lab) ([]table, error)
 }
 
-var sections = []section{{"A", warm}, {"B", cold}, {"C", hooks}, {"D", durable}, {"E", mills}, {"H", web}, {"K", knowledge}, {"M", protocolTables}, {"P", patterns}, {"S", caged}}
+var sections = []section{{"A", warm}, {"B", cold}, {"C", hooks}, {"D", durable}, {"E", mills}, {"G", starts}, {"H", web}, {"K", knowledge}, {"M", protocolTables}, {"P", patterns}, {"S", caged}}
 
 func main() {
 	if len(os.Args) > 1 {

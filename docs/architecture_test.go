@@ -211,7 +211,7 @@ func TestThePackagesThatAreFoundations(t *testing.T) {
 		"internal/core/kernel": { // what it records and what it asks; never what carries out, resolves or judges
 			"plugin", "protocol", "internal/base/canon", "internal/core/placeholder", "internal/core/ledger", "internal/core/usage", "internal/core/approval", "internal/base/fault", "internal/base/waitfor", "internal/base/budget", "internal/base/handed",
 		},
-		"cmd/mortise": {"internal/surface/cli"},
+		"cmd/mortise": {"internal/base/startup", "internal/surface/cli"},
 	}
 	notEverywhere := map[string][]string{ // who alone may import it
 		"internal/app":          {"internal/surface/check", "internal/surface/cli", "internal/surface/server", "internal/surface/upkeep", "test/crash/host", "test/hostile/host"},

@@ -56,7 +56,7 @@ func (b *builder) host(ctx context.Context, t target) ([]byte, error) {
 func (b *builder) program(ctx context.Context, t target, name, ldflags string, overlay map[string]string) (string, error) {
 	out := filepath.Join(b.work, name+"-"+t.String())
 	// The commit is not recorded: sources without a repository would give other bytes.
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=" + ldflags, "-o", out}
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=" + ldflags, "-o", out}
 	if overlay != nil {
 		replace := map[string]string{}
 		for place, by := range overlay {

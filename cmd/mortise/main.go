@@ -4,6 +4,7 @@ package main
 import (
 	"os"
 
+	_ "github.com/mortise-dev/mortise/internal/base/startup"
 	"github.com/mortise-dev/mortise/internal/surface/cli"
 )
 

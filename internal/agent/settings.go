@@ -3,7 +3,6 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -11,6 +10,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/agent/webhook"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -59,9 +59,9 @@ const (
 const AgentTools = maxTools
 
 var (
-	idPattern      = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-	brainPattern   = regexp.MustCompile(`^[^\s/@]{1,200}/[^\s/@]{1,200}$`)
-	channelPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+	idPattern      = pattern.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	brainPattern   = pattern.New(`^[^\s/@]{1,200}/[^\s/@]{1,200}$`)
+	channelPattern = pattern.New(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 )
 
 // CheckID refuses what cannot be the id of an agent.

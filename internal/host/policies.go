@@ -2,11 +2,11 @@ package host
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/plugin"
@@ -34,7 +34,7 @@ type Policies struct {
 	others  func(documents []PolicyDocument) (*policy.Engine, error)
 }
 
-var policyName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var policyName = pattern.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // A PolicyChange is what came of a change of the stored policies.
 type PolicyChange struct {

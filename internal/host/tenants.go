@@ -5,10 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -21,7 +21,7 @@ const TenantsPlugin = "mortise.tenants"
 const maxTenants = 1000
 
 // tenantName is what a tenant can be called: its name is that of a directory too.
-var tenantName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+var tenantName = pattern.New(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
 // TenantDir returns the directory in which a data directory has the configuration and the
 // policies of a tenant beside the site's own.

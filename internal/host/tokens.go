@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/big"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/service/secret"
@@ -315,7 +315,7 @@ func orElse(err, otherwise error) error {
 }
 
 // operationPattern is plugin/operation or plugin/*.
-var operationPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+/([A-Za-z0-9_.-]+|\*)$`)
+var operationPattern = pattern.New(`^[A-Za-z0-9_.-]+/([A-Za-z0-9_.-]+|\*)$`)
 
 // CheckScopes refuses what is no scope of a token.
 func CheckScopes(scopes []string) error {
@@ -369,7 +369,7 @@ const TokenPrefix = secret.TokenPrefix
 // TokenPattern is what every token matches, for scanners of secrets.
 const TokenPattern = secret.TokenPattern
 
-var tokenForm = regexp.MustCompile(`^` + TokenPattern + `$`)
+var tokenForm = pattern.New(`^` + TokenPattern + `$`)
 
 // newSecret makes the secret of a token and returns the token as it is presented: its kind
 // and id, the secret, and a checksum that tells a typing error from a guess.

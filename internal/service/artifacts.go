@@ -11,12 +11,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -107,7 +107,7 @@ func readRegistration(args json.RawMessage) (registration, error) {
 	return in, nil
 }
 
-var handedOut = regexp.MustCompile(`^art_[0-9a-f]{8}$`)
+var handedOut = pattern.New(`^art_[0-9a-f]{8}$`)
 
 // register copies one file into the session.
 func (g *grant) register(ctx context.Context, in registration) (any, error) {

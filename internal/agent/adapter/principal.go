@@ -2,11 +2,11 @@ package adapter
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -39,7 +39,7 @@ func (in *Inbound) principal(ctx context.Context, tenant, adapter string, who Ex
 }
 
 // plainWord needs no quotes in a shell.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+:,./][A-Za-z0-9_@%+=:,./-]*$`)
+var plainWord = pattern.New(`^[A-Za-z0-9_@%+:,./][A-Za-z0-9_@%+=:,./-]*$`)
 
 // word writes what came from outside so that a shell takes it for one word and
 // nothing else.

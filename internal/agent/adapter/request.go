@@ -2,13 +2,13 @@ package adapter
 
 import (
 	"encoding/json"
-	"regexp"
 	"sync"
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/core/schema"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
@@ -76,7 +76,7 @@ func (req *Request) key(operation string) string {
 }
 
 // correlationPattern is what an id of another system may look like here.
-var correlationPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$`)
+var correlationPattern = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$`)
 
 // correlation is the other system's id for what this belongs to, if it gives
 // one that can be told from other text, and otherwise usual.

@@ -10,11 +10,11 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
@@ -199,7 +199,7 @@ func chosen(ask agent.Ask, candidates []router.Candidate, model bool) []router.C
 }
 
 // notInName is what models do not accept in the name of a tool.
-var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+var notInName = pattern.New(`[^A-Za-z0-9_-]+`)
 
 // toolOf returns an operation as a model sees it.
 func toolOf(m *plugin.Manifest, op *plugin.Operation) agent.Tool {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/base/budget"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -29,7 +29,7 @@ var errManyValues = fmt.Errorf("has more than %d values in its member %s", maxVa
 
 // handle is what a name has to look like to be a handle of ours. Any other text
 // in artifact_id is for the plugin alone.
-var handle = regexp.MustCompile(`^art_[0-9a-f]{8,64}$`)
+var handle = pattern.New(`^art_[0-9a-f]{8,64}$`)
 
 // Find returns the file that a call may see under a handle or a path; false if
 // there is none.

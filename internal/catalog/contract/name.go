@@ -3,12 +3,12 @@ package contract
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -18,9 +18,9 @@ const MaxTimeout = 24 * time.Hour
 // The classes of timeout that have a name.
 var Timeouts = map[string]time.Duration{"fast": 30 * time.Second, "medium": 120 * time.Second, "slow": 600 * time.Second}
 
-var nameForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
+var nameForm = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
 
-var toolForm = regexp.MustCompile(`^[a-z0-9_]{1,128}$`)
+var toolForm = pattern.New(`^[a-z0-9_]{1,128}$`)
 
 // ToolName reports whether a plugin may be called name where its contract lets
 // names begin with a digit.

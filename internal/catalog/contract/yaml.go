@@ -3,7 +3,6 @@ package contract
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // The YAML that manifests are written in is the plain part of it: one
@@ -243,7 +244,7 @@ func (w *yamlWalk) text(at, text string) any {
 	return text
 }
 
-var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+var jsonNumber = pattern.New(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 func yamlFloat(n *ast.FloatNode) Number {
 	if jsonNumber.MatchString(n.Token.Value) {

@@ -2,9 +2,10 @@ package environment
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // A requirement is one version of one project, with the hashes that its file may have.
@@ -23,9 +24,9 @@ const (
 )
 
 var (
-	pinned    = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[A-Za-z0-9._, -]*\])?\s*==\s*([A-Za-z0-9.!+_-]+)$`)
-	hashed    = regexp.MustCompile(`^--hash=sha256:([0-9A-Fa-f]{64})$`)
-	separates = regexp.MustCompile(`[-_.]+`)
+	pinned    = pattern.New(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[A-Za-z0-9._, -]*\])?\s*==\s*([A-Za-z0-9.!+_-]+)$`)
+	hashed    = pattern.New(`^--hash=sha256:([0-9A-Fa-f]{64})$`)
+	separates = pattern.New(`[-_.]+`)
 )
 
 // normal returns the one spelling of a project's name (PEP 503).

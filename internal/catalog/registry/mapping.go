@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -21,7 +21,7 @@ type MappingWord struct {
 
 const maxEffects = 64
 
-var effectName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+var effectName = pattern.New(`^[a-z][a-z0-9_]{0,63}$`)
 
 // Map puts an administrator's word on what an operation does in the place of what its plugin
 // declares: policy judges by it, and the broker refuses every other effect. A nil word takes

@@ -3,11 +3,12 @@ package router
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // MaxText is how much of a text is read, in bytes. What comes after it counts
@@ -89,7 +90,7 @@ func (r *request) says(phrase string) bool {
 	return len(words) > 1 && strings.Contains(r.words, words)
 }
 
-var nameRunes = regexp.MustCompile("[\"'`]?[a-z0-9][a-z0-9_./-]*[\"'`]?")
+var nameRunes = pattern.New("[\"'`]?[a-z0-9][a-z0-9_./-]*[\"'`]?")
 
 // namesIn returns what may be the name of a plugin in a text. A word that is
 // nothing more counts only in quotes: report is a name, and a word.

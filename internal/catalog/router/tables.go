@@ -1,6 +1,6 @@
 package router
 
-import "regexp"
+import "github.com/mortise-dev/mortise/internal/base/pattern"
 
 // usualPillar is that of a request of which nothing tells the pillar.
 const usualPillar = "log_analysis"
@@ -47,7 +47,7 @@ func Pillars() []string {
 type facet struct {
 	name  string
 	words []string
-	shape *regexp.Regexp
+	shape *pattern.Pattern
 }
 
 // facets are those that words do not spell: a candidate's own facet, such as
@@ -69,17 +69,17 @@ var facets = []facet{
 	{"operation:model", []string{"model", "modeling", "modelling"}, nil},
 	{"operation:map", []string{"map", "mapping"}, nil},
 
-	{"entity:ip", []string{"ip", "ips", "ip address", "address", "host", "source address", "destination address"}, regexp.MustCompile(`\b(\d{1,3}\.){3}\d{1,3}\b|\b([0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b`)},
-	{"entity:dns", []string{"dns", "domain", "domain name", "hostname", "nslookup", "resolver"}, regexp.MustCompile(`\b[a-z0-9-]+\.(com|net|org|info|io|ru|cn|top|xyz|biz|onion)\b`)},
-	{"entity:domain", []string{"domain", "domain name", "hostname"}, regexp.MustCompile(`\b[a-z0-9-]+\.(com|net|org|info|io|ru|cn|top|xyz|biz|onion)\b`)},
-	{"entity:url", []string{"url", "link", "web address", "uri"}, regexp.MustCompile(`\bh(tt|xx)ps?://`)},
+	{"entity:ip", []string{"ip", "ips", "ip address", "address", "host", "source address", "destination address"}, pattern.New(`\b(\d{1,3}\.){3}\d{1,3}\b|\b([0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b`)},
+	{"entity:dns", []string{"dns", "domain", "domain name", "hostname", "nslookup", "resolver"}, pattern.New(`\b[a-z0-9-]+\.(com|net|org|info|io|ru|cn|top|xyz|biz|onion)\b`)},
+	{"entity:domain", []string{"domain", "domain name", "hostname"}, pattern.New(`\b[a-z0-9-]+\.(com|net|org|info|io|ru|cn|top|xyz|biz|onion)\b`)},
+	{"entity:url", []string{"url", "link", "web address", "uri"}, pattern.New(`\bh(tt|xx)ps?://`)},
 	{"entity:port", []string{"port", "service port"}, nil},
 	{"entity:flow", []string{"flow", "netflow", "conversation", "session", "connection", "talked to", "top talker"}, nil},
 	{"entity:user", []string{"user", "account", "login", "logon", "username", "principal", "service account"}, nil},
-	{"entity:hash", []string{"hash", "md5", "sha1", "sha256", "checksum"}, regexp.MustCompile(`\b([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})\b`)},
-	{"entity:ioc", []string{"ioc", "indicator", "indicator of compromise", "observable", "threat intel", "threat intelligence"}, regexp.MustCompile(`\b([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})\b|\[\.\]|\bhxxps?://`)},
-	{"entity:cve", []string{"cve", "vulnerability", "vulnerabilities"}, regexp.MustCompile(`\bcve-\d{4}-\d{4,}\b`)},
-	{"entity:mitre_technique", []string{"mitre", "att ck", "technique", "tactic", "ttp"}, regexp.MustCompile(`\bt\d{4}(\.\d{3})?\b`)},
+	{"entity:hash", []string{"hash", "md5", "sha1", "sha256", "checksum"}, pattern.New(`\b([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})\b`)},
+	{"entity:ioc", []string{"ioc", "indicator", "indicator of compromise", "observable", "threat intel", "threat intelligence"}, pattern.New(`\b([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})\b|\[\.\]|\bhxxps?://`)},
+	{"entity:cve", []string{"cve", "vulnerability", "vulnerabilities"}, pattern.New(`\bcve-\d{4}-\d{4,}\b`)},
+	{"entity:mitre_technique", []string{"mitre", "att ck", "technique", "tactic", "ttp"}, pattern.New(`\bt\d{4}(\.\d{3})?\b`)},
 	{"entity:attack_path", []string{"attack path", "attack tree", "attack graph", "kill chain"}, nil},
 	{"entity:threat_actor", []string{"threat actor", "adversary", "attacker", "apt"}, nil},
 	{"entity:asset", []string{"asset", "crown jewel", "server", "workstation"}, nil},

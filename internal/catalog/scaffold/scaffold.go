@@ -9,7 +9,6 @@
 package scaffold
 
 import (
-	"bytes"
 	"cmp"
 	"embed"
 	"errors"
@@ -19,11 +18,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"text/template"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/runtime/script"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -50,6 +48,13 @@ type subject struct {
 	Module    string // the last part of a Go module's path
 	Runner    string // the manifest's, in YAML
 	Isolation plugin.Isolation
+}
+
+// fill returns what puts a subject into a template. It is no text/template, which calls methods by
+// name, so that the linker would keep every method in the program.
+func (s subject) fill() *strings.Replacer {
+	return strings.NewReplacer("{{.Name}}", s.Name, "{{yaml .Name}}", yamlWord(s.Name), "{{.Ident}}", s.Ident,
+		"{{.Module}}", s.Module, "{{.Runner}}", s.Runner, "{{.Isolation}}", string(s.Isolation))
 }
 
 var runners = map[string]string{
@@ -93,9 +98,9 @@ var own = map[string]string{"openhermit": hook}
 var whole = []string{hook, "shu", "eventmill", "kernel"}
 
 // strict are the forms of names in contracts that take fewer than others.
-var strict = map[string]*regexp.Regexp{"eventmill": regexp.MustCompile(`^[a-z][a-z0-9_]*$`)}
+var strict = map[string]*pattern.Pattern{"eventmill": pattern.New(`^[a-z][a-z0-9_]*$`)}
 
-var nameForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
+var nameForm = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
 
 // New writes a plugin called name into dir, which must be empty or not there
 // yet, and returns the files by their slash paths within it. A plugin in Go is
@@ -131,7 +136,7 @@ func New(dir, name, lang string) (files []string, err error) {
 }
 
 // notWord are the characters that no module of Python has in its name.
-var notWord = regexp.MustCompile(`[^A-Za-z0-9_]`)
+var notWord = pattern.New(`[^A-Za-z0-9_]`)
 
 // render returns the content of each file.
 func render(name, lang string) (map[string][]byte, error) {
@@ -142,7 +147,7 @@ func render(name, lang string) (map[string][]byte, error) {
 	if lang == "command" || lang == "runtime" {
 		about.Isolation = plugin.IsolationCall // protocol 1 has no other
 	}
-	content := map[string][]byte{}
+	content, fill := map[string][]byte{}, about.fill()
 	roots := []string{"templates/shared", "templates/" + lang}
 	if slices.Contains(whole, lang) {
 		roots = roots[1:]
@@ -159,15 +164,7 @@ func render(name, lang string) (map[string][]byte, error) {
 			if err != nil {
 				return err
 			}
-			parsed, err := template.New(file).Funcs(template.FuncMap{"yaml": yamlWord}).Parse(string(text))
-			if err != nil {
-				return err
-			}
-			var out bytes.Buffer
-			if err := parsed.Execute(&out, about); err != nil {
-				return err
-			}
-			content[strings.ReplaceAll(target(strings.TrimPrefix(file, root+"/")), "TOOL", name)] = out.Bytes()
+			content[strings.ReplaceAll(target(strings.TrimPrefix(file, root+"/")), "TOOL", name)] = []byte(fill.Replace(string(text)))
 			return nil
 		})
 		if err != nil {

@@ -9,11 +9,11 @@ import (
 	"context"
 	"encoding/json"
 	"math"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -35,9 +35,9 @@ const (
 )
 
 var (
-	programForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
-	toolForm    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
-	digestForm  = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	programForm = pattern.New(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	toolForm    = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
+	digestForm  = pattern.New(`^[0-9a-f]{64}$`)
 )
 
 // Ref returns the reference of a tool of a program, with the hash of its description, as

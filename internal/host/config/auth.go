@@ -5,8 +5,9 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // Auth says with whom people may have accounts that plugins act with.
@@ -49,7 +50,7 @@ const (
 	maxSubjects   = 256
 )
 
-var providerName = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,63}$`)
+var providerName = pattern.New(`^[a-z][a-z0-9_.-]{0,63}$`)
 
 // complete fills up what is left to the name, and makes paths absolute.
 func (a *Auth) complete(dir string) {

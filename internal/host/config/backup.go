@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // Backups is when a host that serves writes a backup by itself, where to, and how many it keeps.
@@ -24,7 +24,7 @@ type Backups struct {
 // maxBackups is the largest number of backups that one directory keeps.
 const maxBackups = 10_000
 
-var backupName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+var backupName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // Spec returns the schedule of the backups. It is only valid if there is a schedule.
 func (b Backups) Spec() (schedule.Spec, error) { return schedule.Parse(b.Schedule, b.Zone) }

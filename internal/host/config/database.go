@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // A Database is where a host keeps its state: nothing for SQLite in the data
@@ -72,9 +74,9 @@ func (d Database) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()
 func (d Database) MarshalYAML() ([]byte, error) { return yaml.Marshal(d.String()) }
 
 // keys matches lines of the file that may contain an API key.
-var keys = regexp.MustCompile(`(?i)(api_?key\w*["']?\s*[:=]\s*)[^\s,}]+`)
+var keys = pattern.New(`(?i)(api_?key\w*["']?\s*[:=]\s*)[^\s,}]+`)
 
-var secrets = regexp.MustCompile(`(?i)((?:[a-z][a-z0-9+.-]*)://[^\s:/@]*:)\S*@|(password=)[^\s&"']*`)
+var secrets = pattern.New(`(?i)((?:[a-z][a-z0-9+.-]*)://[^\s:/@]*:)\S*@|(password=)[^\s&"']*`)
 
 // hide takes passwords and keys out of a text that may hold URLs, such as the lines of
 // the file that an error shows.

@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // Env are the values, by plugin and name, that a plugin's schema may stand for
@@ -38,8 +39,8 @@ func (s Settings) check() (errs []error) {
 const maxEnv = 4 << 10 // bytes of one value
 
 var (
-	envPlugin = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
-	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	envPlugin = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
+	envName   = pattern.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 )
 
 func (e Env) check() (errs []error) {

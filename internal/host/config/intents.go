@@ -3,10 +3,11 @@ package config
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // Intents say which agent is asked where an adapter has made an intent of an
@@ -15,7 +16,7 @@ import (
 type Intents map[string]string
 
 // intentPattern is what adapters may give as a type, or its beginning and ".*".
-var intentPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(\.[A-Z][A-Za-z0-9]*)*\.([A-Z][A-Za-z0-9]*|\*)$`)
+var intentPattern = pattern.New(`^[A-Z][A-Za-z0-9]*(\.[A-Z][A-Za-z0-9]*)*\.([A-Z][A-Za-z0-9]*|\*)$`)
 
 // maxIntent is the longest type of an intent.
 const maxIntent = 200

@@ -3,10 +3,11 @@ package config
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // MCP says how operations are shown to clients of the Model Context Protocol, and how servers
@@ -35,8 +36,8 @@ const (
 )
 
 var (
-	profileName      = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
-	profileOperation = regexp.MustCompile(`^[A-Za-z0-9_.-]+/([A-Za-z0-9_.-]+|\*)$`)
+	profileName      = pattern.New(`^[A-Za-z0-9_.-]{1,64}$`)
+	profileOperation = pattern.New(`^[A-Za-z0-9_.-]+/([A-Za-z0-9_.-]+|\*)$`)
 )
 
 // check refuses what cannot be meant.

@@ -6,10 +6,11 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // Models are the language models that plugins may ask, by tier, and what that
@@ -183,7 +184,7 @@ func (m *Models) check() []error {
 	return errs
 }
 
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+var variable = pattern.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 func (m *Model) check() (problems []string) {
 	refuse := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }

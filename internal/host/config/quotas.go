@@ -3,9 +3,10 @@ package config
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // Quotas say how many calls principals may make. Where none is written, any number.
@@ -37,7 +38,7 @@ const (
 	maxQuotas     = 1000 // of one list
 )
 
-var pluginOrOperation = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}(/[A-Za-z0-9_.-]{1,128})?$`)
+var pluginOrOperation = pattern.New(`^[A-Za-z0-9_.-]{1,128}(/[A-Za-z0-9_.-]{1,128})?$`)
 
 func (q Quotas) check() []error {
 	var errs []error

@@ -8,13 +8,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // rules say what imports lead to.
@@ -96,7 +97,7 @@ func (r *rules) load(args api.OnLoadArgs) (api.OnLoadResult, error) {
 }
 
 // mapComment is how a file names its source map.
-var mapComment = regexp.MustCompile(`[/*][#@] sourceMappingURL=([^\s*]+)`)
+var mapComment = pattern.New(`[/*][#@] sourceMappingURL=([^\s*]+)`)
 
 // mapped returns the comment to put at the end of a file, so that esbuild opens no
 // source map by itself: it takes the last comment that names one, and reads

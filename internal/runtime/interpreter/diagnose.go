@@ -2,13 +2,13 @@ package interpreter
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/evanw/esbuild/pkg/api"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -51,7 +51,7 @@ func missingPackages(messages []api.Message) []string {
 	return missing
 }
 
-var unresolved = regexp.MustCompile(`^Could not resolve "([^"]+)"`)
+var unresolved = pattern.New(`^Could not resolve "([^"]+)"`)
 
 // missingPackage returns the package that an import names, "" if the message
 // says something else.

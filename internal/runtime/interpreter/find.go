@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -174,7 +174,7 @@ func (p *interpreter) learn(ctx context.Context, path string, again bool) (answe
 	return said, nil
 }
 
-var versionForm = regexp.MustCompile(`^\d+\.\d+(\.\d+)?`)
+var versionForm = pattern.New(`^\d+\.\d+(\.\d+)?`)
 
 // question runs the program at path.
 func (p *interpreter) question(ctx context.Context, path string) (answer, error) {

@@ -6,10 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -149,7 +149,7 @@ func (i *Interpreters) nodeTests(ctx context.Context, pkg plugin.Package, junit 
 }
 
 // importsVitest finds the import of vitest.
-var importsVitest = regexp.MustCompile(`(?m)(from|import)\s*\(?["']vitest["']`)
+var importsVitest = pattern.New(`(?m)(from|import)\s*\(?["']vitest["']`)
 
 // usesVitest reports whether a test is one for vitest.
 func usesVitest(file string) bool {

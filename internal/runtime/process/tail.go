@@ -4,11 +4,12 @@ import (
 	"bufio"
 	"errors"
 	"io"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // Bounds of what is kept of a plugin's stderr.
@@ -97,7 +98,7 @@ func (t *tail) last(n int) string {
 }
 
 // pythonFrame is a line of a Python traceback.
-var pythonFrame = regexp.MustCompile(`^\s*File "([^"]+)", line (\d+)`)
+var pythonFrame = pattern.New(`^\s*File "([^"]+)", line (\d+)`)
 
 // cause returns what standard error says about why the process ended: file, line
 // and error of a Python traceback, or else the last three lines.

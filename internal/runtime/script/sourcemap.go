@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // A sourceMap finds the place in a plugin's files that a place of the bundle was
@@ -98,7 +100,7 @@ func (m *sourceMap) place(line, column int) string {
 	return fmt.Sprintf("%s:%d:%d", m.files[from.file], from.line+1, from.sourceColumn+1)
 }
 
-var bundlePlace = regexp.MustCompile(regexp.QuoteMeta(programFile) + `:(\d+):(\d+)`)
+var bundlePlace = pattern.New(regexp.QuoteMeta(programFile) + `:(\d+):(\d+)`)
 
 // stack rewrites a stack of the engine to places in the plugin's files, and
 // leaves out the host's own.
@@ -121,7 +123,7 @@ func (m *sourceMap) stack(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-var firstPlace = regexp.MustCompile(`\(([^()]+:\d+:\d+)\)`)
+var firstPlace = pattern.New(`\(([^()]+:\d+:\d+)\)`)
 
 // top returns the first place of a stack that was rewritten, "" if it has none.
 func top(stack string) string {

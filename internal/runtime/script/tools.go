@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
+var toolName = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 
 // add takes a tool.
 func (d *desk) add(text string) error {

@@ -16,10 +16,10 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -47,7 +47,7 @@ func (g Grants) HostsOf(name string, declared []string) []string {
 	return slices.Concat(declared, g.Hosts[name])
 }
 
-var pluginName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
+var pluginName = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
 
 // Check refuses what cannot be meant, all of it at once.
 func (g Grants) Check() error {

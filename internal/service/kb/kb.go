@@ -16,7 +16,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -96,7 +96,7 @@ const (
 	maxBases       = 64 // that are searched at a time
 )
 
-var baseID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+var baseID = pattern.New(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // Create begins a knowledge base. An id has lower-case letters, digits, dots,
 // dashes and underscores.

@@ -2,14 +2,9 @@ package llm
 
 import (
 	"context"
-	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"strings"
-	"time"
-
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 )
 
 // AnthropicURL is where Anthropic is.
@@ -24,35 +19,89 @@ type Anthropic struct {
 
 var _ Provider = (*Anthropic)(nil)
 
+// An anthropicRequest asks for a message.
+type anthropicRequest struct {
+	Model      string             `json:"model"`
+	MaxTokens  int                `json:"max_tokens"`
+	System     []anthropicBlock   `json:"system,omitempty"`
+	Messages   []anthropicMessage `json:"messages"`
+	Tools      []anthropicTool    `json:"tools,omitempty"`
+	ToolChoice *anthropicChoice   `json:"tool_choice,omitempty"`
+	Stream     bool               `json:"stream,omitempty"`
+}
+
+type anthropicChoice struct {
+	Type string `json:"type"`
+}
+
+type anthropicMessage struct {
+	Role    string           `json:"role"`
+	Content []anthropicBlock `json:"content"`
+}
+
+// An anthropicBlock is a part of a message, of any type.
+type anthropicBlock struct {
+	Type      string           `json:"type"`
+	Text      *string          `json:"text,omitempty"`
+	Title     string           `json:"title,omitempty"`
+	Source    *anthropicSource `json:"source,omitempty"`
+	ID        string           `json:"id,omitempty"`
+	Name      string           `json:"name,omitempty"`
+	Input     json.RawMessage  `json:"input,omitempty"`
+	ToolUseID string           `json:"tool_use_id,omitempty"`
+	Content   []anthropicBlock `json:"content,omitempty"`
+	IsError   bool             `json:"is_error,omitempty"`
+}
+
+type anthropicSource struct {
+	Type string `json:"type"`
+	MIME string `json:"media_type"`
+	Data any    `json:"data"` // a string, or bytes as base64
+}
+
+// An anthropicReply is a message.
+type anthropicReply struct {
+	Type       string         `json:"type"`
+	Model      string         `json:"model"`
+	StopReason string         `json:"stop_reason"`
+	Usage      anthropicUsage `json:"usage"`
+	Content    []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	} `json:"content"`
+}
+
+type anthropicUsage struct {
+	Input      int `json:"input_tokens"`
+	CacheWrite int `json:"cache_creation_input_tokens"`
+	CacheRead  int `json:"cache_read_input_tokens"`
+	Output     int `json:"output_tokens"`
+}
+
+func (u anthropicUsage) usage() Usage {
+	return Usage{In: u.Input + u.CacheWrite + u.CacheRead, Out: u.Output}
+}
+
 // Complete implements [Provider].
 func (p *Anthropic) Complete(ctx context.Context, r Request) (reply Reply, err error) {
 	key, missing := p.Key.Read()
 	if missing != nil {
 		return Reply{}, missing
 	}
-	params := anthropic.MessageNewParams{
-		Model: anthropic.Model(r.Model), MaxTokens: int64(r.MaxTokens),
-		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropicBlocks(r)...)},
+	body := anthropicRequest{
+		Model: r.Model, MaxTokens: r.MaxTokens, System: anthropicSystem(r.System),
+		Messages: []anthropicMessage{{Role: "user", Content: anthropicBlocks(r)}},
 	}
-	if r.System != "" {
-		params.System = []anthropic.TextBlockParam{{Text: r.System}}
-	}
-
 	t := &attempt{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
-	messages := anthropic.NewMessageService(p.options(t)...)
-	res, err := messages.New(ctx, params)
-	if err != nil {
+	var res anthropicReply
+	if err := t.ask(ctx, p.request(key, body), &res); err != nil {
 		return Reply{}, t.fail(ctx, err)
 	}
-	if res == nil || res.Type != "message" {
+	if res.Type != "message" {
 		return Reply{}, t.fail(ctx, errNoAnswer)
 	}
-	u := res.Usage
-	reply = Reply{
-		Model: string(res.Model), Stop: string(res.StopReason),
-		Usage: Usage{In: int(u.InputTokens + u.CacheCreationInputTokens + u.CacheReadInputTokens), Out: int(u.OutputTokens)},
-	}
+	reply = Reply{Model: res.Model, Stop: res.StopReason, Usage: res.Usage.usage()}
 	var text strings.Builder
 	for _, block := range res.Content {
 		if block.Type == "text" {
@@ -63,39 +112,35 @@ func (p *Anthropic) Complete(ctx context.Context, r Request) (reply Reply, err e
 	return reply, answered(&reply, "refusal")
 }
 
-// options are a client's for one attempt.
-func (p *Anthropic) options(t *attempt) []option.RequestOption {
+func (p *Anthropic) request(key string, body anthropicRequest) request {
 	base := p.BaseURL
 	if base == "" {
 		base = AnthropicURL
 	}
-	return []option.RequestOption{
-		option.WithBaseURL(base), option.WithHTTPClient(t.client()), option.WithMaxRetries(0), option.WithAPIKey(t.key),
-		option.WithoutOpenTelemetry(),
-		// The deadline is ctx's. Without one of its own the client refuses long answers.
-		option.WithRequestTimeout(time.Hour),
+	return request{base: base, path: "v1/messages", header: http.Header{"X-Api-Key": {key}, "Anthropic-Version": {"2023-06-01"}}, body: body}
+}
+
+func anthropicText(text string) anthropicBlock { return anthropicBlock{Type: "text", Text: &text} }
+
+func anthropicSystem(text string) []anthropicBlock {
+	if text == "" {
+		return nil
 	}
+	return []anthropicBlock{anthropicText(text)}
 }
 
 // anthropicBlocks puts images and documents before the prompt.
-func anthropicBlocks(r Request) []anthropic.ContentBlockParamUnion {
-	var blocks []anthropic.ContentBlockParamUnion
+func anthropicBlocks(r Request) []anthropicBlock {
+	var blocks []anthropicBlock
 	for _, part := range r.Parts {
 		switch {
 		case part.Image():
-			blocks = append(blocks, anthropic.NewImageBlockBase64(part.MIME, base64.StdEncoding.EncodeToString(part.Data)))
+			blocks = append(blocks, anthropicBlock{Type: "image", Source: &anthropicSource{"base64", part.MIME, part.Data}})
 		case part.MIME == "application/pdf":
-			blocks = append(blocks, titled(anthropic.NewDocumentBlock(anthropic.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(part.Data)}), part.Name))
+			blocks = append(blocks, anthropicBlock{Type: "document", Title: part.Name, Source: &anthropicSource{"base64", part.MIME, part.Data}})
 		default:
-			blocks = append(blocks, titled(anthropic.NewDocumentBlock(anthropic.PlainTextSourceParam{Data: string(part.Data)}), part.Name))
+			blocks = append(blocks, anthropicBlock{Type: "document", Title: part.Name, Source: &anthropicSource{"text", "text/plain", string(part.Data)}})
 		}
 	}
-	return append(blocks, anthropic.NewTextBlock(r.Prompt))
-}
-
-func titled(block anthropic.ContentBlockParamUnion, name string) anthropic.ContentBlockParamUnion {
-	if name != "" {
-		block.OfDocument.Title = param.NewOpt(name)
-	}
-	return block
+	return append(blocks, anthropicText(r.Prompt))
 }

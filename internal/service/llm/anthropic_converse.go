@@ -2,16 +2,33 @@ package llm
 
 import (
 	"context"
-	"errors"
-	"regexp"
+	"encoding/json"
 	"slices"
 	"strings"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 var _ Converser = (*Anthropic)(nil)
+
+// An anthropicEvent is a piece of a message, of any type.
+type anthropicEvent struct {
+	Type    string         `json:"type"`
+	Index   int64          `json:"index"`
+	Message anthropicReply `json:"message"`
+	Block   struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"content_block"`
+	Delta struct {
+		Text        string `json:"text"`
+		PartialJSON string `json:"partial_json"`
+		StopReason  string `json:"stop_reason"`
+	} `json:"delta"`
+	Usage anthropicUsage `json:"usage"`
+}
 
 // Converse implements [Converser].
 func (p *Anthropic) Converse(ctx context.Context, r ConverseRequest) (reply ConverseReply, err error) {
@@ -19,33 +36,41 @@ func (p *Anthropic) Converse(ctx context.Context, r ConverseRequest) (reply Conv
 	if missing != nil {
 		return reply, missing
 	}
-	params := anthropic.MessageNewParams{
-		Model: anthropic.Model(r.Model), MaxTokens: int64(r.MaxTokens), Messages: anthropicMessages(&r), Tools: anthropicTools(r.Tools),
-	}
-	if r.System != "" {
-		params.System = []anthropic.TextBlockParam{{Text: r.System}}
+	body := anthropicRequest{
+		Model: r.Model, MaxTokens: r.MaxTokens, System: anthropicSystem(r.System),
+		Messages: anthropicMessages(&r), Tools: anthropicTools(r.Tools), Stream: true,
 	}
 	if used := usedTools(&r); len(r.Tools) == 0 && len(used) > 0 { // it refuses uses of tools where there are none
-		params.Tools = anthropicTools(used)
-		params.ToolChoice = anthropic.ToolChoiceUnionParam{OfNone: &anthropic.ToolChoiceNoneParam{}}
+		body.Tools, body.ToolChoice = anthropicTools(used), &anthropicChoice{"none"}
 	}
 
 	t, h := &attempt{over: p.Over, key: key, stream: true}, newStreamReader(&r)
 	defer h.keep(&reply)
 	defer t.caught(ctx, &err)
-	messages := anthropic.NewMessageService(p.options(t)...)
-	stream := messages.NewStreaming(ctx, params)
-	defer stream.Close()
 	begun := false
 	uses := map[int64]*wish{}
-	for ctx.Err() == nil && h.over == nil && stream.Next() {
-		switch event := stream.Current(); event.Type {
+	var failure error
+	var complaint []byte
+	for data, err := range t.follow(ctx, p.request(key, body)) {
+		if failure = err; err != nil {
+			break
+		}
+		if isComplaint(data) {
+			complaint, failure = data, errComplaint
+			break
+		}
+		if data[0] != '{' { // whatever a ping has
+			continue
+		}
+		var event anthropicEvent
+		if failure = json.Unmarshal(data, &event); failure != nil || ctx.Err() != nil {
+			break
+		}
+		switch event.Type {
 		case "message_start":
-			u := event.Message.Usage
-			begun, reply.Model = true, string(event.Message.Model)
-			reply.Usage = Usage{In: int(u.InputTokens + u.CacheCreationInputTokens + u.CacheReadInputTokens), Out: int(u.OutputTokens)}
+			begun, reply.Model, reply.Usage = true, event.Message.Model, event.Message.Usage.usage()
 		case "content_block_start":
-			switch block := event.ContentBlock; block.Type {
+			switch block := event.Block; block.Type {
 			case "text":
 				h.tell(block.Text)
 			case "tool_use":
@@ -59,16 +84,13 @@ func (p *Anthropic) Converse(ctx context.Context, r ConverseRequest) (reply Conv
 				h.add(w, event.Delta.PartialJSON)
 			}
 		case "message_delta":
-			u := event.Usage
-			reply.Usage.In = max(reply.Usage.In, int(u.InputTokens+u.CacheCreationInputTokens+u.CacheReadInputTokens))
-			reply.Usage.Out = max(reply.Usage.Out, int(u.OutputTokens))
-			reply.Stop = string(event.Delta.StopReason)
+			u := event.Usage.usage()
+			reply.Usage = Usage{In: max(reply.Usage.In, u.In), Out: max(reply.Usage.Out, u.Out)}
+			reply.Stop = event.Delta.StopReason
 		}
-	}
-	failure := stream.Err()
-	var complaint []byte
-	if said := (*anthropic.Error)(nil); errors.As(failure, &said) {
-		complaint = []byte(said.RawJSON())
+		if h.over != nil {
+			break
+		}
 	}
 	err = h.end(ctx, t, &reply, begun, failure, complaint, "refusal")
 	return reply, err
@@ -76,52 +98,51 @@ func (p *Anthropic) Converse(ctx context.Context, r ConverseRequest) (reply Conv
 
 // anthropicMessages puts what tools answered into messages of the user, and
 // joins those that follow one another.
-func anthropicMessages(r *ConverseRequest) []anthropic.MessageParam {
-	var all []anthropic.MessageParam
+func anthropicMessages(r *ConverseRequest) []anthropicMessage {
+	var all []anthropicMessage
 	for _, m := range r.Messages {
-		role := anthropic.MessageParamRoleUser
+		role := "user"
 		if m.Role == Assistant {
-			role = anthropic.MessageParamRoleAssistant
+			role = "assistant"
 		}
-		var blocks []anthropic.ContentBlockParamUnion
+		var blocks []anthropicBlock
 		for _, res := range m.Results {
-			block := &anthropic.ToolResultBlockParam{ToolUseID: anthropicID(res.ID)}
+			block := anthropicBlock{Type: "tool_result", ToolUseID: anthropicID(res.ID), IsError: res.Failed}
 			if strings.TrimSpace(res.Text) != "" { // it refuses texts that are empty
-				block.Content = []anthropic.ToolResultBlockParamContentUnion{{OfText: &anthropic.TextBlockParam{Text: res.Text}}}
+				block.Content = []anthropicBlock{anthropicText(res.Text)}
 			}
-			if res.Failed {
-				block.IsError = param.NewOpt(true)
-			}
-			blocks = append(blocks, anthropic.ContentBlockParamUnion{OfToolResult: block})
+			blocks = append(blocks, block)
 		}
 		if strings.TrimSpace(m.Text) != "" {
-			blocks = append(blocks, anthropic.NewTextBlock(m.Text))
+			blocks = append(blocks, anthropicText(m.Text))
 		}
 		for _, u := range m.Uses {
-			blocks = append(blocks, anthropic.NewToolUseBlock(anthropicID(u.ID), u.Input, u.Name))
+			blocks = append(blocks, anthropicBlock{Type: "tool_use", ID: anthropicID(u.ID), Name: u.Name, Input: u.Input})
 		}
 		if n := len(all); n > 0 && all[n-1].Role == role {
 			all[n-1].Content = append(all[n-1].Content, blocks...)
 		} else {
-			all = append(all, anthropic.MessageParam{Role: role, Content: blocks})
+			all = append(all, anthropicMessage{Role: role, Content: blocks})
 		}
 	}
 	return all
 }
 
-var notInID = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+var notInID = pattern.New(`[^A-Za-z0-9_-]`)
 
 // anthropicID is an id as Anthropic takes it; other providers give others.
 func anthropicID(id string) string { return notInID.ReplaceAllString(id, "_") }
 
-func anthropicTools(tools []Tool) []anthropic.ToolUnionParam {
-	var all []anthropic.ToolUnionParam
+type anthropicTool struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	InputSchema schema `json:"input_schema"`
+}
+
+func anthropicTools(tools []Tool) []anthropicTool {
+	var all []anthropicTool
 	for _, t := range tools {
-		tool := &anthropic.ToolParam{Name: t.Name, InputSchema: param.Override[anthropic.ToolInputSchemaParam](marshal(inputSchema(t.Schema)))}
-		if t.Description != "" {
-			tool.Description = param.NewOpt(t.Description)
-		}
-		all = append(all, anthropic.ToolUnionParam{OfTool: tool})
+		all = append(all, anthropicTool{t.Name, t.Description, inputSchema(t.Schema)})
 	}
 	return all
 }

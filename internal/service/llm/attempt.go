@@ -58,11 +58,11 @@ type attempt struct {
 }
 
 var (
-	errTwice    = errors.New("the client sent a second request")
-	errRedirect = errors.New("the provider redirects")
-	errLarge    = errors.New("the answer is too large")
-	errNoAnswer = errors.New("there is no answer in it")
-	errNoClient = errors.New("the client refuses its configuration")
+	errTwice     = errors.New("the client sent a second request")
+	errRedirect  = errors.New("the provider redirects")
+	errLarge     = errors.New("the answer is too large")
+	errNoAnswer  = errors.New("there is no answer in it")
+	errComplaint = errors.New("the provider complains amid its answer")
 )
 
 // client returns an HTTP client for this attempt.

@@ -2,11 +2,10 @@ package llm
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
-
-	"google.golang.org/genai"
 )
 
 // GeminiURL is where Gemini is.
@@ -21,109 +20,189 @@ type Gemini struct {
 
 var _ Provider = (*Gemini)(nil)
 
+// A geminiRequest asks for content.
+type geminiRequest struct {
+	Contents []geminiContent `json:"contents"`
+	System   *geminiContent  `json:"systemInstruction,omitempty"`
+	Tools    []geminiTool    `json:"tools,omitempty"`
+	Config   geminiConfig    `json:"generationConfig"`
+}
+
+type geminiConfig struct {
+	MaxTokens int    `json:"maxOutputTokens,omitempty"`
+	MIME      string `json:"responseMimeType,omitempty"`
+}
+
+type geminiContent struct {
+	Role  string       `json:"role,omitempty"`
+	Parts []geminiPart `json:"parts"`
+}
+
+type geminiPart struct {
+	Text      string          `json:"text,omitempty"`
+	Thought   bool            `json:"thought,omitempty"`
+	Signature []byte          `json:"thoughtSignature,omitempty"`
+	Inline    *geminiInline   `json:"inlineData,omitempty"`
+	File      *geminiFile     `json:"fileData,omitempty"`
+	Call      *geminiCall     `json:"functionCall,omitempty"`
+	Response  *geminiResponse `json:"functionResponse,omitempty"`
+}
+
+type geminiInline struct {
+	Data []byte `json:"data,omitempty"`
+	MIME string `json:"mimeType,omitempty"`
+}
+
+type geminiFile struct {
+	URI  string `json:"fileUri"`
+	MIME string `json:"mimeType,omitempty"`
+}
+
+type geminiCall struct {
+	ID   string          `json:"id,omitempty"`
+	Name string          `json:"name,omitempty"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+type geminiResponse struct {
+	ID       string            `json:"id,omitempty"`
+	Name     string            `json:"name,omitempty"`
+	Response map[string]string `json:"response,omitempty"`
+}
+
+// A geminiReply is content, or a piece of it that is streamed.
+type geminiReply struct {
+	Model  string `json:"modelVersion"`
+	Prompt struct {
+		Block string `json:"blockReason"`
+	} `json:"promptFeedback"`
+	Candidates []struct {
+		Content geminiContent `json:"content"`
+		Finish  string        `json:"finishReason"`
+	} `json:"candidates"`
+	Usage *struct {
+		Prompt     int `json:"promptTokenCount"`
+		ToolPrompt int `json:"toolUsePromptTokenCount"`
+		Candidates int `json:"candidatesTokenCount"`
+		Thoughts   int `json:"thoughtsTokenCount"`
+	} `json:"usageMetadata"`
+}
+
+// usage adds what was used so far to a reply.
+func (res *geminiReply) usage(reply *Reply) {
+	if u := res.Usage; u != nil {
+		reply.Usage = Usage{In: u.Prompt + u.ToolPrompt, Out: u.Candidates + u.Thoughts}
+	}
+}
+
 // blocked are the reasons to stop that mean a refusal.
 var blocked = []string{"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"}
 
 // Complete implements [Provider].
 func (p *Gemini) Complete(ctx context.Context, r Request) (reply Reply, err error) {
-	key, missing := p.Key.Read()
+	key, missing := p.key()
 	if missing != nil {
 		return Reply{}, missing
 	}
-	if key == "" { // with none the client would look for one in the environment
-		return Reply{}, errorf(Auth, "no key is configured; name one with api_key_env or api_key_file")
-	}
 	t := &attempt{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
-	client, failure := p.dial(ctx, t)
-	if failure != nil {
-		return Reply{}, failure
-	}
-	off := false // on its own it would send the request again and again until the model is done
-	config := &genai.GenerateContentConfig{MaxOutputTokens: int32(min(r.MaxTokens, 1<<30)), AutomaticContinuation: &off}
-	if r.System != "" {
-		config.SystemInstruction = genai.NewContentFromText(r.System, genai.RoleUser)
-	}
-	if r.JSON {
-		config.ResponseMIMEType = "application/json"
-	}
-	res, err := client.Models.GenerateContent(ctx, r.Model, []*genai.Content{{Role: genai.RoleUser, Parts: geminiParts(r)}}, config)
-	if err != nil {
+	body := geminiBody(r.System, r.MaxTokens, r.JSON)
+	body.Contents = []geminiContent{{Role: "user", Parts: geminiParts(r)}}
+	var res geminiReply
+	if err := t.ask(ctx, p.request(key, r.Model, "generateContent", body), &res); err != nil {
 		return Reply{}, t.fail(ctx, err)
 	}
-	reply = Reply{Model: res.ModelVersion}
-	if u := res.UsageMetadata; u != nil {
-		reply.Usage = Usage{In: int(u.PromptTokenCount + u.ToolUsePromptTokenCount), Out: int(u.CandidatesTokenCount + u.ThoughtsTokenCount)}
+	reply = Reply{Model: res.Model}
+	res.usage(&reply)
+	if res.Prompt.Block != "" {
+		reply.Stop = res.Prompt.Block
+		return reply, errorf(Refused, "the provider will not answer this prompt: %.60s", reply.Stop)
 	}
-	if f := res.PromptFeedback; f != nil && f.BlockReason != "" {
-		reply.Stop = string(f.BlockReason)
-		return reply, errorf(Refused, "the provider will not answer this prompt: %.60s", f.BlockReason)
-	}
-	if len(res.Candidates) == 0 || res.Candidates[0] == nil {
+	if len(res.Candidates) == 0 {
 		return reply, t.fail(ctx, errNoAnswer)
 	}
 	first := res.Candidates[0]
-	reply.Stop = string(first.FinishReason)
-	if first.Content != nil {
-		var text strings.Builder
-		for _, part := range first.Content.Parts {
-			if part != nil && !part.Thought {
-				text.WriteString(part.Text)
-			}
+	reply.Stop = first.Finish
+	var text strings.Builder
+	for _, part := range first.Content.Parts {
+		if !part.Thought {
+			text.WriteString(part.Text)
 		}
-		reply.Text = text.String()
 	}
+	reply.Text = text.String()
 	return reply, answered(&reply, blocked...)
 }
 
-// dial returns a client for one attempt.
-func (p *Gemini) dial(ctx context.Context, t *attempt) (*genai.Client, *Error) {
+func (p *Gemini) key() (string, error) {
+	key, missing := p.Key.Read()
+	if missing != nil {
+		return "", missing
+	}
+	if key == "" {
+		return "", errorf(Auth, "no key is configured; name one with api_key_env or api_key_file")
+	}
+	return key, nil
+}
+
+// request asks a model to do something.
+func (p *Gemini) request(key, model, what string, body any) request {
 	base := p.BaseURL
 	if base == "" {
 		base = GeminiURL
 	}
-	// Every setting is given, so that none is taken from the environment.
-	client, err := genai.NewClient(ctx, &genai.ClientConfig{
-		APIKey: t.key, Backend: genai.BackendGeminiAPI, HTTPClient: t.client(),
-		HTTPOptions: genai.HTTPOptions{BaseURL: base, APIVersion: "v1beta"},
-	})
-	if err != nil { // its text has the whole configuration in it, and so the key
-		return nil, &Error{Kind: Internal, Message: "the client cannot be set up", Err: errNoClient}
+	return request{base: base, path: "v1beta/" + geminiModel(model) + ":" + what, header: http.Header{"X-Goog-Api-Key": {key}}, body: body}
+}
+
+// geminiModel is the resource of a model.
+func geminiModel(model string) string {
+	if strings.HasPrefix(model, "models/") || strings.HasPrefix(model, "tunedModels/") {
+		return model
 	}
-	return client, nil
+	return "models/" + model
+}
+
+// geminiBody is what all requests for content have.
+func geminiBody(system string, tokens int, json bool) geminiRequest {
+	body := geminiRequest{Config: geminiConfig{MaxTokens: min(tokens, 1<<30)}}
+	if system != "" {
+		body.System = &geminiContent{Role: "user", Parts: []geminiPart{{Text: system}}}
+	}
+	if json {
+		body.Config.MIME = "application/json"
+	}
+	return body
 }
 
 var _ Embedder = (*Gemini)(nil)
 
+// A geminiEmbedding asks for the embedding of one text.
+type geminiEmbedding struct {
+	Model      string        `json:"model"`
+	Content    geminiContent `json:"content"`
+	Dimensions int           `json:"outputDimensionality,omitempty"`
+}
+
 // Embed implements [Embedder]. Gemini does not say what it used.
 func (p *Gemini) Embed(ctx context.Context, r EmbedRequest) (reply EmbedReply, err error) {
-	key, missing := p.Key.Read()
+	key, missing := p.key()
 	if missing != nil {
 		return EmbedReply{}, missing
 	}
-	if key == "" {
-		return EmbedReply{}, errorf(Auth, "no key is configured; name one with api_key_env or api_key_file")
-	}
 	t := &attempt{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
-	client, failure := p.dial(ctx, t)
-	if failure != nil {
-		return EmbedReply{}, failure
-	}
-	config := &genai.EmbedContentConfig{}
-	if r.Dimensions > 0 {
-		n := int32(min(r.Dimensions, maxDimensions))
-		config.OutputDimensionality = &n
-	}
-	contents := make([]*genai.Content, len(r.Texts))
+	texts := make([]geminiEmbedding, len(r.Texts))
 	for i, text := range r.Texts {
-		contents[i] = genai.NewContentFromText(text, genai.RoleUser)
+		texts[i] = geminiEmbedding{geminiModel(r.Model), geminiContent{Role: "user", Parts: []geminiPart{{Text: text}}}, max(0, min(r.Dimensions, maxDimensions))}
 	}
-	res, err := client.Models.EmbedContent(ctx, r.Model, contents, config)
-	if err != nil {
+	var res struct {
+		Embeddings []*struct {
+			Values []float32 `json:"values"`
+		} `json:"embeddings"`
+	}
+	if err := t.ask(ctx, p.request(key, r.Model, "batchEmbedContents", map[string]any{"requests": texts}), &res); err != nil {
 		return EmbedReply{}, t.fail(ctx, err)
 	}
-	if res == nil || len(res.Embeddings) != len(r.Texts) {
+	if len(res.Embeddings) != len(r.Texts) {
 		return EmbedReply{}, t.fail(ctx, errNoAnswer)
 	}
 	reply.Vectors, reply.Model = make([][]float32, len(r.Texts)), r.Model
@@ -137,16 +216,16 @@ func (p *Gemini) Embed(ctx context.Context, r EmbedRequest) (reply EmbedReply, e
 }
 
 // geminiParts puts images and documents before the prompt.
-func geminiParts(r Request) []*genai.Part {
-	var parts []*genai.Part
+func geminiParts(r Request) []geminiPart {
+	var parts []geminiPart
 	for _, part := range r.Parts {
 		if part.URI != "" {
-			parts = append(parts, genai.NewPartFromURI(part.URI, part.MIME))
+			parts = append(parts, geminiPart{File: &geminiFile{URI: part.URI, MIME: part.MIME}})
 		} else {
-			parts = append(parts, genai.NewPartFromBytes(part.Data, part.MIME))
+			parts = append(parts, geminiPart{Inline: &geminiInline{Data: part.Data, MIME: part.MIME}})
 		}
 	}
-	return append(parts, genai.NewPartFromText(r.Prompt))
+	return append(parts, geminiPart{Text: r.Prompt})
 }
 
 // answered judges the answer to a query. One that the model ended of itself is

@@ -3,118 +3,88 @@ package llm
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"net/http"
 	"strings"
-
-	"google.golang.org/genai"
 )
 
 var _ Converser = (*Gemini)(nil)
 
 // Converse implements [Converser].
 func (p *Gemini) Converse(ctx context.Context, r ConverseRequest) (reply ConverseReply, err error) {
-	key, missing := p.Key.Read()
+	key, missing := p.key()
 	if missing != nil {
 		return reply, missing
-	}
-	if key == "" {
-		return reply, errorf(Auth, "no key is configured; name one with api_key_env or api_key_file")
 	}
 	t, h := &attempt{over: p.Over, key: key, stream: true}, newStreamReader(&r)
 	defer h.keep(&reply)
 	defer t.caught(ctx, &err)
-	client, refused := p.dial(ctx, t)
-	if refused != nil {
-		return reply, refused
-	}
-	off := false
-	config := &genai.GenerateContentConfig{MaxOutputTokens: int32(min(r.MaxTokens, 1<<30)), AutomaticContinuation: &off, Tools: geminiTools(r.Tools)}
-	if r.System != "" {
-		config.SystemInstruction = genai.NewContentFromText(r.System, genai.RoleUser)
-	}
-	if r.JSON {
-		config.ResponseMIMEType = "application/json"
-	}
+	body := geminiBody(r.System, r.MaxTokens, r.JSON)
+	body.Contents, body.Tools = geminiContents(&r), geminiTools(r.Tools)
+	asked := p.request(key, r.Model, "streamGenerateContent", body)
+	asked.query = "alt=sse"
 	begun := false
 	var failure error
 	var complaint []byte
-	for chunk, err := range client.Models.GenerateContentStream(ctx, r.Model, geminiContents(&r), config) {
+	for data, err := range t.follow(ctx, asked) {
 		if failure = err; err != nil {
-			complaint = geminiComplaint(err)
 			break
 		}
-		if ctx.Err() != nil {
+		if isComplaint(data) {
+			complaint, failure = data, errComplaint
+			break
+		}
+		var chunk geminiReply
+		if failure = json.Unmarshal(data, &chunk); failure != nil || ctx.Err() != nil {
 			break
 		}
 		begun = begun || len(chunk.Candidates) > 0
-		if chunk.ModelVersion != "" {
-			reply.Model = chunk.ModelVersion
+		if chunk.Model != "" {
+			reply.Model = chunk.Model
 		}
-		if u := chunk.UsageMetadata; u != nil { // each has all until then
-			reply.Usage = Usage{In: int(u.PromptTokenCount + u.ToolUsePromptTokenCount), Out: int(u.CandidatesTokenCount + u.ThoughtsTokenCount)}
+		chunk.usage(&reply.Reply) // each has all until then
+		if chunk.Prompt.Block != "" {
+			reply.Stop = chunk.Prompt.Block
+			return reply, errorf(Refused, "the provider will not answer this prompt: %.60s", reply.Stop)
 		}
-		if f := chunk.PromptFeedback; f != nil && f.BlockReason != "" {
-			reply.Stop = string(f.BlockReason)
-			return reply, errorf(Refused, "the provider will not answer this prompt: %.60s", f.BlockReason)
-		}
-		if len(chunk.Candidates) == 0 || chunk.Candidates[0] == nil {
+		if len(chunk.Candidates) == 0 {
 			continue
 		}
 		first := chunk.Candidates[0]
-		if first.Content != nil {
-			for _, part := range first.Content.Parts {
-				h.part(part)
-			}
+		for _, part := range first.Content.Parts {
+			h.part(part)
 		}
-		if first.FinishReason != "" {
-			reply.Stop = string(first.FinishReason)
+		if first.Finish != "" {
+			reply.Stop = first.Finish
 		}
 		if h.over != nil {
 			break
 		}
 	}
-	switch genai.FinishReason(reply.Stop) {
-	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall, genai.FinishReasonTooManyToolCalls:
+	switch reply.Stop {
+	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
 		return reply, errorf(Malformed, "the model asked for a tool in a way that its provider could not read (%.60s); ask again", reply.Stop)
 	}
 	err = h.end(ctx, t, &reply, begun, failure, complaint, blocked...)
 	return reply, err
 }
 
-// part takes a part of what Gemini says. It gives each use of a tool at once;
-// its numbers are floating-point already where they come from.
-func (h *streamReader) part(part *genai.Part) {
+// part takes a part of what Gemini says. It gives each use of a tool at once.
+func (h *streamReader) part(part geminiPart) {
 	switch {
-	case part == nil || part.Thought || h.over != nil:
-	case part.FunctionCall != nil:
-		w := h.use(part.FunctionCall.ID, part.FunctionCall.Name)
+	case part.Thought || h.over != nil:
+	case part.Call != nil:
+		w := h.use(part.Call.ID, part.Call.Name)
 		if w == nil {
 			return
 		}
-		if len(part.ThoughtSignature) <= maxInput {
-			w.signature = part.ThoughtSignature
+		if len(part.Signature) <= maxInput {
+			w.signature = part.Signature
 		}
-		if part.FunctionCall.Args != nil {
-			h.add(w, string(marshal(part.FunctionCall.Args)))
+		if len(part.Call.Args) > 0 && string(part.Call.Args) != "null" {
+			h.add(w, string(part.Call.Args))
 		}
 	default:
 		h.tell(part.Text)
 	}
-}
-
-// geminiComplaint is what the provider said instead of going on, as it says it
-// in an answer of its own.
-func geminiComplaint(err error) []byte {
-	var said genai.APIError
-	if !errors.As(err, &said) {
-		return nil
-	}
-	code := said.Code
-	if code == http.StatusOK {
-		code = 0
-	}
-	return marshal(map[string]any{"error": map[string]any{"code": code, "message": said.Message, "status": said.Status}})
 }
 
 // unsigned stands for the signature of a use that another model asked for.
@@ -123,54 +93,71 @@ const unsigned = "skip_thought_signature_validator"
 
 // geminiContents puts what tools answered into contents of the user, and joins
 // those that follow one another.
-func geminiContents(r *ConverseRequest) []*genai.Content {
+func geminiContents(r *ConverseRequest) []geminiContent {
 	signs := !strings.HasPrefix(r.Model, "gemini-1") && !strings.HasPrefix(r.Model, "gemini-2") // later ones insist
-	var all []*genai.Content
+	var all []geminiContent
 	for _, m := range r.Messages {
-		role := genai.RoleUser
+		role := "user"
 		if m.Role == Assistant {
-			role = genai.RoleModel
+			role = "model"
 		}
-		var parts []*genai.Part
+		var parts []geminiPart
 		for _, res := range m.Results {
 			member := "output"
 			if res.Failed {
 				member = "error"
 			}
-			parts = append(parts, &genai.Part{FunctionResponse: &genai.FunctionResponse{ID: res.ID, Name: res.Name, Response: map[string]any{member: res.Text}}})
+			parts = append(parts, geminiPart{Response: &geminiResponse{ID: res.ID, Name: res.Name, Response: map[string]string{member: res.Text}}})
 		}
 		if m.Text != "" {
-			parts = append(parts, genai.NewPartFromText(m.Text))
+			parts = append(parts, geminiPart{Text: m.Text})
 		}
 		for i, u := range m.Uses {
-			args := map[string]any{}
-			_ = json.Unmarshal(u.Input, &args) // it is an object
-			part := &genai.Part{FunctionCall: &genai.FunctionCall{ID: u.ID, Name: u.Name, Args: args}, ThoughtSignature: u.Signature}
+			part := geminiPart{Call: &geminiCall{ID: u.ID, Name: u.Name, Args: geminiArgs(u.Input)}, Signature: u.Signature}
 			if i == 0 && signs && len(u.Signature) == 0 { // of several at once the first is signed
-				part.ThoughtSignature = []byte(unsigned)
+				part.Signature = []byte(unsigned)
 			}
 			parts = append(parts, part)
 		}
 		if n := len(all); n > 0 && all[n-1].Role == role {
 			all[n-1].Parts = append(all[n-1].Parts, parts...)
 		} else {
-			all = append(all, &genai.Content{Role: role, Parts: parts})
+			all = append(all, geminiContent{Role: role, Parts: parts})
 		}
 	}
 	return all
 }
 
-func geminiTools(tools []Tool) []*genai.Tool {
+// geminiArgs is a use's input as Gemini takes it: none at all where there is nothing in it.
+func geminiArgs(input json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(input, &members) == nil && len(members) == 0 {
+		return nil
+	}
+	return input
+}
+
+type geminiTool struct {
+	Functions []geminiFunction `json:"functionDeclarations"`
+}
+
+type geminiFunction struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Parameters  schema `json:"parametersJsonSchema,omitempty"`
+}
+
+func geminiTools(tools []Tool) []geminiTool {
 	if len(tools) == 0 {
 		return nil
 	}
-	all := &genai.Tool{}
+	var all geminiTool
 	for _, t := range tools {
-		f := &genai.FunctionDeclaration{Name: t.Name, Description: t.Description}
+		f := geminiFunction{Name: t.Name, Description: t.Description}
 		if s := forGemini(inputSchema(t.Schema)); string(s["properties"]) != "{}" { // it refuses an object that has none
-			f.ParametersJsonSchema = s
+			f.Parameters = s
 		}
-		all.FunctionDeclarations = append(all.FunctionDeclarations, f)
+		all.Functions = append(all.Functions, f)
 	}
-	return []*genai.Tool{all}
+	return []geminiTool{all}
 }

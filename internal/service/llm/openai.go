@@ -5,11 +5,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"strings"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
 )
 
 // OpenAIURL is where OpenAI itself is.
@@ -24,38 +19,113 @@ type OpenAI struct {
 
 var _ Provider = (*OpenAI)(nil)
 
+// An openAIRequest asks for a chat completion.
+type openAIRequest struct {
+	Model               string          `json:"model"`
+	Messages            []openAIMessage `json:"messages"`
+	Tools               []openAITool    `json:"tools,omitempty"`
+	MaxTokens           int             `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int             `json:"max_completion_tokens,omitempty"`
+	ResponseFormat      *openAIType     `json:"response_format,omitempty"`
+	Stream              bool            `json:"stream,omitempty"`
+	StreamOptions       *openAIOptions  `json:"stream_options,omitempty"`
+}
+
+type openAIType struct {
+	Type string `json:"type"`
+}
+
+type openAIOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type openAIMessage struct {
+	Role       string          `json:"role"`
+	Content    any             `json:"content,omitempty"` // a string, or parts
+	ToolCalls  []openAIToolUse `json:"tool_calls,omitempty"`
+	ToolCallID string          `json:"tool_call_id,omitempty"`
+}
+
+type openAIPart struct {
+	Type  string       `json:"type"`
+	Text  string       `json:"text,omitempty"`
+	Image *openAIImage `json:"image_url,omitempty"`
+	File  *openAIFile  `json:"file,omitempty"`
+}
+
+type openAIImage struct {
+	URL string `json:"url"`
+}
+
+type openAIFile struct {
+	Data string `json:"file_data"`
+	Name string `json:"filename"`
+}
+
+type openAIToolUse struct {
+	ID       string         `json:"id"`
+	Type     string         `json:"type"`
+	Function openAIFunction `json:"function"`
+}
+
+type openAIFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// An openAIReply is a chat completion, or a piece of one that is streamed.
+type openAIReply struct {
+	Model   string `json:"model"`
+	Choices []struct {
+		Message      openAISaid `json:"message"`
+		Delta        openAISaid `json:"delta"`
+		FinishReason string     `json:"finish_reason"`
+	} `json:"choices"`
+	Usage openAIUsage `json:"usage"`
+}
+
+type openAISaid struct {
+	Content   string `json:"content"`
+	Refusal   string `json:"refusal"`
+	ToolCalls []struct {
+		Index int64 `json:"index"`
+		openAIToolUse
+	} `json:"tool_calls"`
+}
+
+type openAIUsage struct {
+	In  int `json:"prompt_tokens"`
+	Out int `json:"completion_tokens"`
+}
+
 // Complete implements [Provider].
 func (p *OpenAI) Complete(ctx context.Context, r Request) (reply Reply, err error) {
 	key, missing := p.Key.Read()
 	if missing != nil {
 		return Reply{}, missing
 	}
-	params := openai.ChatCompletionNewParams{Model: r.Model}
+	body := openAIRequest{Model: r.Model}
 	if r.System != "" {
-		params.Messages = append(params.Messages, openai.SystemMessage(r.System))
+		body.Messages = append(body.Messages, openAIMessage{Role: "system", Content: r.System})
 	}
 	if len(r.Parts) == 0 {
-		params.Messages = append(params.Messages, openai.UserMessage(r.Prompt))
+		body.Messages = append(body.Messages, openAIMessage{Role: "user", Content: r.Prompt})
 	} else {
-		params.Messages = append(params.Messages, openai.UserMessage(openAIParts(r)))
+		body.Messages = append(body.Messages, openAIMessage{Role: "user", Content: openAIParts(r)})
 	}
-	p.limit(&params, r.MaxTokens, r.JSON)
+	p.limit(&body, r.MaxTokens, r.JSON)
 
 	t := &attempt{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
-	chat := openai.NewChatCompletionService(p.options(t)...)
-	res, err := chat.New(ctx, params)
-	if err != nil {
+	var res openAIReply
+	if err := t.ask(ctx, p.request(key, "chat/completions", body), &res); err != nil {
 		return Reply{}, t.fail(ctx, err)
 	}
-	if res == nil || len(res.Choices) == 0 {
+	if len(res.Choices) == 0 {
 		return Reply{}, t.fail(ctx, errNoAnswer)
 	}
 	choice := res.Choices[0]
-	reply = Reply{
-		Text: choice.Message.Content, Model: res.Model, Stop: choice.FinishReason,
-		Usage: Usage{In: int(res.Usage.PromptTokens), Out: int(res.Usage.CompletionTokens)},
-	}
+	reply = Reply{Text: choice.Message.Content, Model: res.Model, Stop: choice.FinishReason, Usage: Usage(res.Usage)}
 	if choice.Message.Refusal != "" {
 		return reply, errorf(Refused, "the model will not answer: %s", said(choice.Message.Refusal, key))
 	}
@@ -69,29 +139,34 @@ func (p *OpenAI) base() string {
 	return p.BaseURL
 }
 
-// options are a client's for one attempt. It is of one service alone: a whole
-// client would read addresses and headers from the environment.
-func (p *OpenAI) options(t *attempt) []option.RequestOption {
-	opts := []option.RequestOption{option.WithBaseURL(p.base()), option.WithHTTPClient(t.client()), option.WithMaxRetries(0)}
-	if t.key != "" {
-		opts = append(opts, option.WithAPIKey(t.key))
+func (p *OpenAI) request(key, path string, body any) request {
+	header := http.Header{}
+	if key != "" {
+		header.Set("Authorization", "Bearer "+key)
 	}
-	return opts
+	return request{base: p.base(), path: path, header: header, body: body}
 }
 
 // limit says how long an answer may be, and whether it is JSON.
-func (p *OpenAI) limit(params *openai.ChatCompletionNewParams, tokens int, json bool) {
+func (p *OpenAI) limit(body *openAIRequest, tokens int, json bool) {
 	if p.base() == OpenAIURL {
-		params.MaxCompletionTokens = param.NewOpt(int64(tokens)) // its reasoning models take no max_tokens
+		body.MaxCompletionTokens = tokens // its reasoning models take no max_tokens
 	} else {
-		params.MaxTokens = param.NewOpt(int64(tokens)) // which all others know
+		body.MaxTokens = tokens // which all others know
 	}
 	if json {
-		params.ResponseFormat.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
+		body.ResponseFormat = &openAIType{"json_object"}
 	}
 }
 
 var _ Embedder = (*OpenAI)(nil)
+
+// An openAIEmbedding asks for embeddings.
+type openAIEmbedding struct {
+	Model      string   `json:"model"`
+	Input      []string `json:"input"`
+	Dimensions int      `json:"dimensions,omitempty"`
+}
 
 // Embed implements [Embedder].
 func (p *OpenAI) Embed(ctx context.Context, r EmbedRequest) (reply EmbedReply, err error) {
@@ -99,49 +174,47 @@ func (p *OpenAI) Embed(ctx context.Context, r EmbedRequest) (reply EmbedReply, e
 	if missing != nil {
 		return EmbedReply{}, missing
 	}
-	params := openai.EmbeddingNewParams{Model: r.Model, Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: r.Texts}}
-	if r.Dimensions > 0 {
-		params.Dimensions = param.NewOpt(int64(r.Dimensions))
-	}
 	t := &attempt{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
-	embeddings := openai.NewEmbeddingService(p.options(t)...)
-	res, err := embeddings.New(ctx, params)
-	if err != nil {
+	var res struct {
+		Model string `json:"model"`
+		Data  []struct {
+			Index     int       `json:"index"`
+			Embedding []float32 `json:"embedding"`
+		} `json:"data"`
+		Usage openAIUsage `json:"usage"`
+	}
+	if err := t.ask(ctx, p.request(key, "embeddings", openAIEmbedding{r.Model, r.Texts, max(r.Dimensions, 0)}), &res); err != nil {
 		return EmbedReply{}, t.fail(ctx, err)
 	}
-	if res == nil || len(res.Data) != len(r.Texts) {
+	if len(res.Data) != len(r.Texts) {
 		return EmbedReply{}, t.fail(ctx, errNoAnswer)
 	}
-	reply = EmbedReply{Vectors: make([][]float32, len(r.Texts)), Model: res.Model, Usage: Usage{In: int(res.Usage.PromptTokens)}}
+	reply = EmbedReply{Vectors: make([][]float32, len(r.Texts)), Model: res.Model, Usage: Usage{In: res.Usage.In}}
 	for _, e := range res.Data { // each says which text it is of
-		if e.Index < 0 || e.Index >= int64(len(r.Texts)) || reply.Vectors[e.Index] != nil {
+		if e.Index < 0 || e.Index >= len(r.Texts) || reply.Vectors[e.Index] != nil {
 			return reply, t.fail(ctx, errNoAnswer)
 		}
-		v := make([]float32, len(e.Embedding))
-		for i, f := range e.Embedding {
-			v[i] = float32(f)
+		if reply.Vectors[e.Index] = e.Embedding; e.Embedding == nil {
+			reply.Vectors[e.Index] = []float32{}
 		}
-		reply.Vectors[e.Index] = v
 	}
 	return reply, nil
 }
 
 // openAIParts puts images and documents before the prompt.
-func openAIParts(r Request) []openai.ChatCompletionContentPartUnionParam {
-	var parts []openai.ChatCompletionContentPartUnionParam
+func openAIParts(r Request) []openAIPart {
+	var parts []openAIPart
 	for _, part := range r.Parts {
 		data := "data:" + part.MIME + ";base64," + base64.StdEncoding.EncodeToString(part.Data)
 		switch {
 		case part.Image():
-			parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: data}))
+			parts = append(parts, openAIPart{Type: "image_url", Image: &openAIImage{data}})
 		case strings.HasPrefix(part.MIME, "text/"):
-			parts = append(parts, openai.TextContentPart(string(part.Data)))
+			parts = append(parts, openAIPart{Type: "text", Text: string(part.Data)})
 		default:
-			parts = append(parts, openai.FileContentPart(openai.ChatCompletionContentPartFileFileParam{
-				FileData: param.NewOpt(data), Filename: param.NewOpt(part.Name),
-			}))
+			parts = append(parts, openAIPart{Type: "file", File: &openAIFile{data, part.Name}})
 		}
 	}
-	return append(parts, openai.TextContentPart(r.Prompt))
+	return append(parts, openAIPart{Type: "text", Text: r.Prompt})
 }

@@ -2,12 +2,7 @@ package llm
 
 import (
 	"context"
-	"errors"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/packages/ssestream"
-	"github.com/openai/openai-go/v3/shared"
+	"encoding/json"
 )
 
 var _ Converser = (*OpenAI)(nil)
@@ -18,28 +13,34 @@ func (p *OpenAI) Converse(ctx context.Context, r ConverseRequest) (reply Convers
 	if missing != nil {
 		return reply, missing
 	}
-	params := openai.ChatCompletionNewParams{
-		Model: r.Model, Messages: openAIMessages(&r), Tools: openAITools(r.Tools),
-		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
-	}
-	p.limit(&params, r.MaxTokens, r.JSON)
+	body := openAIRequest{Model: r.Model, Messages: openAIMessages(&r), Tools: openAITools(r.Tools), Stream: true, StreamOptions: &openAIOptions{IncludeUsage: true}}
+	p.limit(&body, r.MaxTokens, r.JSON)
 
 	t, h := &attempt{over: p.Over, key: key, stream: true}, newStreamReader(&r)
 	defer h.keep(&reply)
 	defer t.caught(ctx, &err)
-	chat := openai.NewChatCompletionService(p.options(t)...)
-	stream := chat.NewStreaming(ctx, params)
-	defer stream.Close()
 	begun, refusal := false, ""
 	uses := map[int64]*wish{}
-	for ctx.Err() == nil && h.over == nil && stream.Next() {
-		chunk := stream.Current()
+	var failure error
+	var complaint []byte
+	for data, err := range t.follow(ctx, p.request(key, "chat/completions", body)) {
+		if failure = err; err != nil || string(data) == "[DONE]" {
+			break
+		}
+		if isComplaint(data) {
+			complaint, failure = data, errComplaint
+			break
+		}
+		var chunk openAIReply
+		if failure = json.Unmarshal(data, &chunk); failure != nil || ctx.Err() != nil {
+			break
+		}
 		begun = begun || len(chunk.Choices) > 0
 		if chunk.Model != "" {
 			reply.Model = chunk.Model
 		}
-		if u := chunk.Usage; u.PromptTokens > 0 || u.CompletionTokens > 0 {
-			reply.Usage = Usage{In: int(u.PromptTokens), Out: int(u.CompletionTokens)}
+		if chunk.Usage != (openAIUsage{}) {
+			reply.Usage = Usage(chunk.Usage)
 		}
 		if len(chunk.Choices) == 0 {
 			continue
@@ -66,11 +67,9 @@ func (p *OpenAI) Converse(ctx context.Context, r ConverseRequest) (reply Convers
 		if choice.FinishReason != "" {
 			reply.Stop = choice.FinishReason
 		}
-	}
-	failure := stream.Err()
-	var complaint []byte
-	if said := (*ssestream.StreamError)(nil); errors.As(failure, &said) {
-		complaint = said.Event.Data
+		if h.over != nil {
+			break
+		}
 	}
 	if refusal != "" && reply.Stop != "" {
 		return reply, errorf(Refused, "the model will not answer: %s", said(refusal, key))
@@ -79,50 +78,52 @@ func (p *OpenAI) Converse(ctx context.Context, r ConverseRequest) (reply Convers
 	return reply, err
 }
 
-func openAIMessages(r *ConverseRequest) []openai.ChatCompletionMessageParamUnion {
-	var all []openai.ChatCompletionMessageParamUnion
+func openAIMessages(r *ConverseRequest) []openAIMessage {
+	var all []openAIMessage
 	if r.System != "" {
-		all = append(all, openai.SystemMessage(r.System))
+		all = append(all, openAIMessage{Role: "system", Content: r.System})
 	}
 	for _, m := range r.Messages {
 		switch m.Role {
 		case User:
-			all = append(all, openai.UserMessage(m.Text))
+			all = append(all, openAIMessage{Role: "user", Content: m.Text})
 		case Assistant:
-			said := &openai.ChatCompletionAssistantMessageParam{}
+			said := openAIMessage{Role: "assistant"}
 			if m.Text != "" {
-				said.Content.OfString = param.NewOpt(m.Text)
+				said.Content = m.Text
 			}
 			for _, u := range m.Uses {
-				said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
-					ID: u.ID, Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: u.Name, Arguments: string(u.Input)},
-				}})
+				said.ToolCalls = append(said.ToolCalls, openAIToolUse{ID: u.ID, Type: "function", Function: openAIFunction{u.Name, string(u.Input)}})
 			}
-			all = append(all, openai.ChatCompletionMessageParamUnion{OfAssistant: said})
+			all = append(all, said)
 		case ToolRole:
 			for _, res := range m.Results {
 				text := res.Text
 				if res.Failed { // its format has no other place for that
 					text = "The tool failed: " + text
 				}
-				all = append(all, openai.ToolMessage(text, res.ID))
+				all = append(all, openAIMessage{Role: "tool", Content: text, ToolCallID: res.ID})
 			}
 		}
 	}
 	return all
 }
 
-func openAITools(tools []Tool) []openai.ChatCompletionToolUnionParam {
-	var all []openai.ChatCompletionToolUnionParam
+type openAITool struct {
+	Type     string           `json:"type"`
+	Function openAIDefinition `json:"function"`
+}
+
+type openAIDefinition struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Parameters  schema `json:"parameters"`
+}
+
+func openAITools(tools []Tool) []openAITool {
+	var all []openAITool
 	for _, t := range tools {
-		f := shared.FunctionDefinitionParam{Name: t.Name, Parameters: shared.FunctionParameters{}}
-		if t.Description != "" {
-			f.Description = param.NewOpt(t.Description)
-		}
-		for keyword, value := range inputSchema(t.Schema) {
-			f.Parameters[keyword] = value
-		}
-		all = append(all, openai.ChatCompletionFunctionTool(f))
+		all = append(all, openAITool{"function", openAIDefinition{t.Name, t.Description, inputSchema(t.Schema)}})
 	}
 	return all
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // Bounds of a move.
@@ -104,8 +105,8 @@ func (h *streamReader) wishes(stop string) []ToolUse {
 const maxID = 128
 
 var (
-	toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	unnamely = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+	toolName = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
+	unnamely = pattern.New(`[^A-Za-z0-9_-]`)
 )
 
 // sendable is a name as providers take it: models make up others.

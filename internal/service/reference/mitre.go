@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -61,12 +61,12 @@ type object struct {
 }
 
 // versionForm is what a version of a matrix looks like.
-var versionForm = regexp.MustCompile(`^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$`)
+var versionForm = pattern.New(`^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$`)
 
 // collectionType is the type of the object that says which matrix a bundle is, and of which version.
 const collectionType = "x-mitre-collection"
 
-var techniqueID = regexp.MustCompile(`^T[0-9]{4}(\.[0-9]{3})?$`)
+var techniqueID = pattern.New(`^T[0-9]{4}(\.[0-9]{3})?$`)
 
 // ReadMitre returns the techniques of a STIX 2 bundle, as MITRE publishes them.
 // Those that were revoked or deprecated are left out. The bundle is read object

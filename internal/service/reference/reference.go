@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -49,7 +49,7 @@ type Key struct {
 	Version   string    `json:"version,omitempty"` // of the table of techniques: enterprise 18.1, ics 18.1
 }
 
-var keyForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+var keyForm = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
 // CheckKey refuses what can be no key.
 func CheckKey(key string) error {

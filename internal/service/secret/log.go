@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // Tokens of a host's API begin with TokenPrefix, and match TokenPattern. Its groups are what
@@ -15,7 +16,7 @@ const (
 	TokenPattern = `(mrt_[ush][0-9A-Za-z]{10}_)([0-9A-Za-z]{32}_[0-9A-Za-z]{6})`
 )
 
-var tokens = regexp.MustCompile(TokenPattern)
+var tokens = pattern.New(TokenPattern)
 
 // Untold returns a text with the ids alone of tokens of the API, which are in it by a
 // mistake of who asked: such as in the path of a request.

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -19,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/service/blob"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -42,7 +42,7 @@ type Artifact struct {
 	inline bool // its bytes are in the store, and not among the blobs
 }
 
-var artifactID = regexp.MustCompile(`^art_[0-9a-f]{8}$`)
+var artifactID = pattern.New(`^art_[0-9a-f]{8}$`)
 
 // An Add says what is to be registered.
 type Add struct {

@@ -17,7 +17,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/service/blob"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -377,7 +377,7 @@ func sessionOf(row *sessionRow) Session {
 	}
 }
 
-var pillarName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+var pillarName = pattern.New(`^[a-z][a-z0-9_]{0,63}$`)
 
 func checkPillar(pillar string) error {
 	if !pillarName.MatchString(pillar) {

@@ -1,11 +1,11 @@
 package timeline
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/service/session"
 )
 
@@ -17,11 +17,11 @@ type moment struct {
 }
 
 var (
-	isoTime    = regexp.MustCompile(`^(\d{4})-(\d\d)-(\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s?(Z|UTC|[+-]\d\d:?\d\d)?`)
-	shortTime  = regexp.MustCompile(`^(\d\d)-(\d\d)T(\d\d:\d\d:\d\d)`)                  // of a tool that knows no year
-	syslogTime = regexp.MustCompile(`^([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d)`) // RFC 3164
-	accessTime = regexp.MustCompile(`\[(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})\]`)
-	priority   = regexp.MustCompile(`^<\d{1,3}>(?:1 )?`)
+	isoTime    = pattern.New(`^(\d{4})-(\d\d)-(\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s?(Z|UTC|[+-]\d\d:?\d\d)?`)
+	shortTime  = pattern.New(`^(\d\d)-(\d\d)T(\d\d:\d\d:\d\d)`)                  // of a tool that knows no year
+	syslogTime = pattern.New(`^([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d)`) // RFC 3164
+	accessTime = pattern.New(`\[(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})\]`)
+	priority   = pattern.New(`^<\d{1,3}>(?:1 )?`)
 )
 
 // timeOf reads the time that text begins with, or that an access log has in brackets.

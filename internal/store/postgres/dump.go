@@ -7,12 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // A Table is the rows of a table outside the database, in the text format of COPY: unlike the
@@ -165,7 +166,7 @@ func tablesOf(ctx context.Context, q querier) (all []Table, err error) {
 	return all, nil
 }
 
-var creates = regexp.MustCompile(`(?m)^CREATE TABLE ([a-z_]+) `)
+var creates = pattern.New(`(?m)^CREATE TABLE ([a-z_]+) `)
 
 // known returns the names of the tables of all migrations.
 func known() (names []string) {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // Bounds of the code that is looked into.
@@ -45,9 +47,9 @@ func (t *mill) code() string {
 	return all.String()
 }
 
-var pythonText = regexp.MustCompile(`(?s)"""(?:\\.|.)*?"""|'''(?:\\.|.)*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*`)
+var pythonText = pattern.New(`(?s)"""(?:\\.|.)*?"""|'''(?:\\.|.)*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*`)
 
-var pythonGetattr = regexp.MustCompile(`\b(get|has)attr\(\s*([\w.]+)\s*,\s*["'](\w+)["']`)
+var pythonGetattr = pattern.New(`\b(get|has)attr\(\s*([\w.]+)\s*,\s*["'](\w+)["']`)
 
 // bare returns Python without its texts and comments. An attribute that is asked
 // for by its name is spelled as one.
@@ -56,9 +58,9 @@ func bare(source string) string {
 }
 
 var (
-	asksModel   = regexp.MustCompile(`\.\s*(llm_query|query_text|query_multimodal|query_with_document)\b`)
-	asksWhether = regexp.MustCompile(`\bllm_enabled\b|\bllm_query\s+is\s+(not\s+)?None\b|\b(if|not|and|or)\s+[\w.]*\bllm_query\b`)
-	ownClient   = regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(mcp|fastmcp|openai|anthropic|google\.generativeai|google\.genai|litellm)\b`)
+	asksModel   = pattern.New(`\.\s*(llm_query|query_text|query_multimodal|query_with_document)\b`)
+	asksWhether = pattern.New(`\bllm_enabled\b|\bllm_query\s+is\s+(not\s+)?None\b|\b(if|not|and|or)\s+[\w.]*\bllm_query\b`)
+	ownClient   = pattern.New(`(?m)^\s*(?:import|from)\s+(mcp|fastmcp|openai|anthropic|google\.generativeai|google\.genai|litellm)\b`)
 )
 
 // model holds what the tool says of its need of a model against its code. Code

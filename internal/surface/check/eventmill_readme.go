@@ -3,9 +3,10 @@ package check
 import (
 	"bufio"
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // readmeSections are what every README has, each with the words by which its
@@ -59,8 +60,8 @@ type section struct {
 }
 
 var (
-	heading  = regexp.MustCompile(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)
-	boldLine = regexp.MustCompile(`^ {0,3}\*\*([^*]+)\*\*:?\s*$`)
+	heading  = pattern.New(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)
+	boldLine = pattern.New(`^ {0,3}\*\*([^*]+)\*\*:?\s*$`)
 )
 
 // maxSections is how many of a text are looked at.

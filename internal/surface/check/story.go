@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -30,7 +30,7 @@ func story(dir string, err error) string {
 }
 
 // place is where a line of a stack says that it is.
-var place = regexp.MustCompile(`([^\s():]+):(\d+):(\d+)\)?$`)
+var place = pattern.New(`([^\s():]+):(\d+):(\d+)\)?$`)
 
 // Bounds of a line of code that is shown.
 const (

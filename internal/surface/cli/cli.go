@@ -129,9 +129,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
   mortise ledger list                 see what was called, and how it ended`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       host.Version,
 	}
-	root.SetVersionTemplate("mortise {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 { // the flag belongs to a command that there is not
 			return noCommand(cmd, cmd.Flags().Arg(0))
@@ -159,6 +157,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	strict(root)
+	c.versionFlag(root)
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		help.Run, help.RunE = nil, func(_ *cobra.Command, args []string) error {
 			topic, rest, _ := root.Find(args)
@@ -169,6 +168,20 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 		}
 	}
 	return root
+}
+
+// versionFlag gives the program --version. Cobra's own prints by text/template, which calls
+// methods by name, so that the linker would keep every method in the program.
+func (c *command) versionFlag(root *cobra.Command) {
+	asked := root.Flags().BoolP("version", "v", false, "version for mortise")
+	group := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if *asked {
+			_, err := fmt.Fprintf(c.out, "mortise %s\n", host.Version)
+			return err
+		}
+		return group(cmd, args)
+	}
 }
 
 // A helpGroup is commands that the help of the program shows together.

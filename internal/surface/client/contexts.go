@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/base/filelock"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // A Context is a host elsewhere, with the token that it knows the user by.
@@ -35,7 +35,7 @@ type Contexts struct {
 // maxContexts bounds the file, in bytes.
 const maxContexts = 1 << 20
 
-var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$`)
+var contextName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$`)
 
 // ContextsFile is where the contexts of this user are.
 func ContextsFile() (string, error) {

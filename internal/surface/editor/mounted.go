@@ -5,11 +5,12 @@ import (
 	"maps"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // A Mounted is a plugin made of a server: its manifest, and the secrets that are set for it.
@@ -25,12 +26,12 @@ type Mounted struct {
 
 // Forms of what a configuration holds.
 var (
-	notInName   = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
-	placeholder = regexp.MustCompile(`\$\{(?:env:|input:)?([^}]*)\}|\{env:([^}]*)\}`)
-	scheme      = regexp.MustCompile(`^[A-Za-z]+ `)
-	sensitive   = regexp.MustCompile(`(?i)key|token|secret|passw|pwd|auth|credential|cookie|session|bearer|(^|_)pat($|_)`)
-	dense       = regexp.MustCompile(`^[A-Za-z0-9+/=_.~-]{20,}$`)
-	digit       = regexp.MustCompile(`[0-9]`)
+	notInName   = pattern.New(`[^A-Za-z0-9._-]+`)
+	placeholder = pattern.New(`\$\{(?:env:|input:)?([^}]*)\}|\{env:([^}]*)\}`)
+	scheme      = pattern.New(`^[A-Za-z]+ `)
+	sensitive   = pattern.New(`(?i)key|token|secret|passw|pwd|auth|credential|cookie|session|bearer|(^|_)pat($|_)`)
+	dense       = pattern.New(`^[A-Za-z0-9+/=_.~-]{20,}$`)
+	digit       = pattern.New(`[0-9]`)
 )
 
 // PluginName returns the name that the plugin of a server has.

@@ -23,6 +23,8 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // An Exchange is a request that a page shows, with its answer.
@@ -41,7 +43,7 @@ type Exchange struct {
 }
 
 // asks is how a request begins.
-var asks = regexp.MustCompile(`^(GET|POST|PUT|PATCH|DELETE) /`)
+var asks = pattern.New(`^(GET|POST|PUT|PATCH|DELETE) /`)
 
 // Read returns the exchanges of a page in their order.
 func Read(path string) (all []*Exchange, err error) {
@@ -104,7 +106,7 @@ func Read(path string) (all []*Exchange, err error) {
 type Values map[string]string
 
 // variable is what a page writes for what differs each time.
-var variable = regexp.MustCompile(`\.\.\.|\$[A-Z]+`)
+var variable = pattern.New(`\.\.\.|\$[A-Z]+`)
 
 // Fill returns a text of the page with the values of its names.
 func (v Values) Fill(text string) string {

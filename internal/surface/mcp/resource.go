@@ -15,6 +15,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
@@ -33,7 +34,7 @@ const (
 )
 
 // ownResource matches the URI of one of the host's own resources.
-var ownResource = regexp.MustCompile(`^mortise://sessions/(sess_[0-9a-f]{12})/(?:artifacts/(art_[0-9a-f]{8})|report)$`)
+var ownResource = pattern.New(`^mortise://sessions/(sess_[0-9a-f]{12})/(?:artifacts/(art_[0-9a-f]{8})|report)$`)
 
 // artifactURI is where an artifact is read.
 func artifactURI(session, artifact string) string {
@@ -223,7 +224,7 @@ func (s *session) readOf(ctx context.Context, uri string) (*sdk.ResourceContents
 	return contentsOf(res.Data, found.Operation.MCP.MIMEType), res.CallID, nil
 }
 
-var templateVariable = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+var templateVariable = pattern.New(`\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // matched returns what the variables of a template are in a URI, which fits or not.
 func matched(template, uri string) (vars map[string]string, fits bool) {

@@ -28,12 +28,12 @@ import (
 	"mime"
 	"net/http"
 	"os"
-	"regexp"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/base/ratelimit"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/internal/surface/signin"
@@ -106,7 +106,7 @@ var errNoRoom = &plugin.Error{Code: plugin.CodeOverloaded, Message: "the host ha
 // channelPath is the one way to write where deliveries go. No segment of it can
 // be escaped, empty or relative, so that everybody between the sender and the
 // host reads the same.
-var channelPath = regexp.MustCompile(`^/api/agents/([a-z0-9][a-z0-9_-]{0,63})/channels/([a-z0-9][a-z0-9_-]{0,31})/webhook$`)
+var channelPath = pattern.New(`^/api/agents/([a-z0-9][a-z0-9_-]{0,63})/channels/([a-z0-9][a-z0-9_-]{0,31})/webhook$`)
 
 // ServeHTTP implements [http.Handler].
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

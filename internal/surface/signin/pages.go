@@ -1,10 +1,11 @@
 package signin
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
-	"html/template"
+	"fmt"
+	"html"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -20,9 +21,6 @@ const (
 	script = `const s=location.hash.slice(1);if(s){document.getElementById("secret").value=s;history.replaceState(null,"",location.pathname)}`
 )
 
-const layout = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{{.Title}}</title><style>` + style + `</style><h1>{{.Title}}</h1>`
-
 // A view is what a page shows.
 type view struct {
 	Title, Text, Asker, Action, Button, Console string
@@ -32,18 +30,62 @@ type view struct {
 // A choice is a provider to sign in with.
 type choice struct{ Name, Address string }
 
-var (
-	messagePage = parse(`<p>{{.Text}}</p>{{with .Asker}}<p><code>{{.}}</code></p>{{end}}<p><a href="/auth/">Sign in</a></p>`)
-	choosePage  = parse(`{{if .Providers}}<ul>{{range .Providers}}<li><a href="{{.Address}}">{{.Name}}</a></li>{{end}}</ul>{{else}}<p>{{.Text}}</p>{{end}}`)
-	homePage    = parse(`<p>{{.Text}}</p>{{with .Action}}<p>Who invited you has seen the code, and could have used it. They cannot count as a second person beside you until you say that you alone have the account that you signed in with.</p>
-<form method="post" action="{{.}}"><button>I alone have this account</button></form>{{end}}{{with .Console}}<p><a href="{{.}}">Open the console</a></p>{{end}}<form method="post" action="/auth/sign-out"><button>Sign out</button></form>`)
-	formPage = parse(`<p>{{.Text}}</p><form method="post" action="{{.Action}}"><p><label>Code <input id="secret" name="secret" autocomplete="off" required></label></p>
-{{if .Providers}}<p><label>With <select name="provider">{{range .Providers}}<option>{{.Name}}</option>{{end}}</select></label></p>{{end}}<button>{{.Button}}</button></form>
-<script>` + script + `</script>`)
-)
+// A page is the HTML of a view, below its title. Pages are no html/template, which calls methods by
+// name, so that the linker would keep every method in the program; all text goes through [fill].
+type page func(v view) string
 
-func parse(body string) *template.Template {
-	return template.Must(template.New("page").Parse(layout + body))
+// fill puts texts into a piece of HTML, escaped for content and for quoted attributes. An address
+// among them must be a path of this host.
+func fill(piece string, texts ...string) string {
+	escaped := make([]any, len(texts))
+	for i, text := range texts {
+		escaped[i] = html.EscapeString(text)
+	}
+	return fmt.Sprintf(piece, escaped...)
+}
+
+// optional is a piece about a text, "" where there is none.
+func optional(piece, text string) string {
+	if text == "" {
+		return ""
+	}
+	return fill(piece, text)
+}
+
+func messagePage(v view) string {
+	return fill("<p>%s</p>", v.Text) + optional("<p><code>%s</code></p>", v.Asker) + `<p><a href="/auth/">Sign in</a></p>`
+}
+
+func choosePage(v view) string {
+	if len(v.Providers) == 0 {
+		return fill("<p>%s</p>", v.Text)
+	}
+	var items strings.Builder
+	for _, p := range v.Providers {
+		items.WriteString(fill(`<li><a href="%s">%s</a></li>`, p.Address, p.Name))
+	}
+	return "<ul>" + items.String() + "</ul>"
+}
+
+func homePage(v view) string {
+	return fill("<p>%s</p>", v.Text) +
+		optional(`<p>Who invited you has seen the code, and could have used it. They cannot count as a second person beside you until you say that you alone have the account that you signed in with.</p>
+<form method="post" action="%s"><button>I alone have this account</button></form>`, v.Action) +
+		optional(`<p><a href="%s">Open the console</a></p>`, v.Console) +
+		`<form method="post" action="/auth/sign-out"><button>Sign out</button></form>`
+}
+
+func formPage(v view) string {
+	var providers strings.Builder
+	for _, p := range v.Providers {
+		providers.WriteString(fill("<option>%s</option>", p.Name))
+	}
+	with := ""
+	if providers.Len() > 0 {
+		with = `<p><label>With <select name="provider">` + providers.String() + `</select></label></p>`
+	}
+	return fill(`<p>%s</p><form method="post" action="%s"><p><label>Code <input id="secret" name="secret" autocomplete="off" required></label></p>
+`, v.Text, v.Action) + with + fill("<button>%s</button></form>\n", v.Button) + "<script>" + script + "</script>"
 }
 
 var (
@@ -77,14 +119,12 @@ func (s *Server) headers(w http.ResponseWriter) {
 	h.Set("Cache-Control", "no-store")
 }
 
-func (s *Server) show(w http.ResponseWriter, status int, page *template.Template, v view) {
-	var b bytes.Buffer
-	if err := page.Execute(&b, v); err != nil {
-		panic(err) // its parts are text
-	}
+func (s *Server) show(w http.ResponseWriter, status int, body page, v view) {
+	head := fill(`<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>%s</title>`, v.Title) + "<style>" + style + "</style>" + fill("<h1>%s</h1>", v.Title)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the browser may be gone
+	_, _ = io.WriteString(w, head+body(v)) // the browser may be gone
 }
 
 func (s *Server) fail(w http.ResponseWriter, status int, text string) {

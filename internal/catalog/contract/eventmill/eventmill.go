@@ -3,11 +3,11 @@
 package eventmill
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -79,8 +79,8 @@ var (
 )
 
 var (
-	facetForm = regexp.MustCompile(`^[a-z]+:[A-Za-z0-9_.-]+$`)
-	classForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	facetForm = pattern.New(`^[a-z]+:[A-Za-z0-9_.-]+$`)
+	classForm = pattern.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 )
 
 // maxShort is how long a short description is (EM-04).

@@ -1,9 +1,9 @@
 package native
 
 import (
-	"regexp"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -11,7 +11,7 @@ import (
 const maxResourceURI = 512 // bytes
 
 // resourcePattern is a URI whose scheme is the plugin's own, with {name} for what varies.
-var resourcePattern = regexp.MustCompile(`^([a-z][a-z0-9+.-]*)://(?:[A-Za-z0-9._~/?#&=@:+,;-]|\{[A-Za-z_][A-Za-z0-9_]*\})+$`)
+var resourcePattern = pattern.New(`^([a-z][a-z0-9+.-]*)://(?:[A-Za-z0-9._~/?#&=@:+,;-]|\{[A-Za-z_][A-Za-z0-9_]*\})+$`)
 
 // hostSchemes are those of URIs that mean something else than a resource of a plugin.
 var hostSchemes = []string{"mortise", "http", "https", "file", "data", "javascript", "ui"}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"io/fs"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/internal/service/mount"
@@ -20,10 +20,10 @@ import (
 const EffectMCPCall = "mcp_call"
 
 // variableName is the form of names of variables of an environment.
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+var variableName = pattern.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // reserved are variables that the host sets itself, or that change which code a program runs.
-var reserved = regexp.MustCompile(`^(PATH|HOME|TMPDIR|LD_.*|DYLD_.*)$`)
+var reserved = pattern.New(`^(PATH|HOME|TMPDIR|LD_.*|DYLD_.*)$`)
 
 // maxVariables is how many variables of an environment a manifest sets.
 const maxVariables = 64

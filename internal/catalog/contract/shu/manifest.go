@@ -5,12 +5,12 @@ package shu
 import (
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -76,7 +76,7 @@ var always = []string{"log", "logger", "utils"}
 const OnlyOperation = "execute"
 
 // moduleForm is "package.module:Class".
-var moduleForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$`)
+var moduleForm = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Read implements [contract.Reader]. It is lenient, since published manifests depart
 // from their contract: what cannot be understood or trusted is a problem, every
@@ -198,7 +198,7 @@ func versionOf(v contract.Value) string {
 	return made
 }
 
-var notInVersions = regexp.MustCompile(`[^0-9A-Za-z]+`)
+var notInVersions = pattern.New(`[^0-9A-Za-z]+`)
 
 // moduleOf returns the file of the module that holds the plugin's class, the
 // module's name and the class.

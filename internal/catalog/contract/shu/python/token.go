@@ -8,13 +8,14 @@ package python
 
 import (
 	"fmt"
-	"regexp"
 	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // MaxBytes is how long a source file may be.
@@ -119,10 +120,10 @@ func (s *source) place(at int) (line, column int) {
 const maxColumn = 10_000
 
 // said is how a file says in a comment which encoding it has.
-var said = regexp.MustCompile(`^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)`)
+var said = pattern.New(`^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)`)
 
 // plain are the encodings in which code reads like UTF-8.
-var plain = regexp.MustCompile(`^(utf-?8|u8|(us-)?ascii|latin-?1|iso-?8859-1|l1|cp1252)(-.*)?$`)
+var plain = pattern.New(`^(utf-?8|u8|(us-)?ascii|latin-?1|iso-?8859-1|l1|cp1252)(-.*)?$`)
 
 // encoding refuses a file that says in its first two lines that it is not what
 // it looks like ("# -*- coding: utf-7 -*-").
