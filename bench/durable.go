@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,6 +24,10 @@ func durable(ctx context.Context, l *lab) (tables []table, err error) {
 			t.Title = "D. Durable entries, 1 caller"
 		}
 		var r rounds
+		operator := target{}
+		if group > 1 {
+			operator = atLeastRatio(0.35)
+		}
 		n, turn := l.length()
 		for i := range n {
 			floor, err := l.syncFloor(ctx, group, turn)
@@ -33,7 +38,11 @@ func durable(ctx context.Context, l *lab) (tables []table, err error) {
 			if err != nil {
 				return tables, err
 			}
-			r = append(r, []float64{floor, entries})
+			operators, err := l.claimedCalls(ctx, group, turn, i)
+			if err != nil {
+				return tables, err
+			}
+			r = append(r, []float64{floor, entries, operators})
 		}
 		for i, c := range []struct {
 			name   string
@@ -41,6 +50,7 @@ func durable(ctx context.Context, l *lab) (tables []table, err error) {
 		}{
 			{"floor: append 200 B + fdatasync, grouped", target{}},
 			{"ledger on SQLite", atLeastRatio(0.85)},
+			{"calls of an operator, claimed and settled", operator},
 		} {
 			figure, ratio := r.median(i)
 			t.Rows = append(t.Rows, judged(c.name, figure, ratio, c.target))
@@ -85,6 +95,48 @@ func (l *lab) syncFloor(ctx context.Context, group int, turn time.Duration) (flo
 		queue <- done
 		return <-done
 	})
+}
+
+// claimedCalls claims calls and settles them, each with a commit that others share.
+func (l *lab) claimedCalls(ctx context.Context, group int, turn time.Duration, round int) (rate float64, err error) {
+	dir := filepath.Join(l.dir, fmt.Sprintf("claims-%d-%d", group, round))
+	defer os.RemoveAll(dir)
+	st, err := sqlite.Open(ctx, dir, sqlite.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	book, err := ledger.Open(ctx, st, ledger.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer book.Close()
+	var last atomic.Int64
+	manifest := &plugin.Manifest{Name: "bench.send", Version: "1.0.0"}
+	send := &plugin.Target{Manifest: manifest, Operation: &plugin.Operation{Name: "send", Kind: plugin.Operator, Effects: []string{"bench_send"}}, Package: plugin.Package{Digest: "sha256:bench"}}
+	return throughput(ctx, group, turn, func(ctx context.Context) error {
+		call := newCall([]byte(`{}`))
+		call.ID = fmt.Sprintf("0199aa00-0000-7000-8000-%012d", last.Add(1))
+		call.Key = call.ID
+		record := &plugin.CallRecord{CallID: call.ID, Principal: call.Principal.ID, Operation: send.Name()}
+		now := time.Now()
+		lease, prior, err := book.Claim(ctx, ledger.Claim{
+			Call: call, Target: send, Fingerprint: call.ID, InputHash: "sha256:bench", Request: []byte(`{}`), PolicyVersion: "bench",
+			Deadline: now.Add(time.Minute), Record: record, At: now,
+		})
+		if err != nil || prior != nil {
+			return errors.Join(err, errWhere(prior != nil, "a key was claimed before"))
+		}
+		res := &plugin.Result{Status: plugin.Succeeded, CallID: call.ID, Data: []byte(`{"sent":true}`)}
+		return book.Settle(ctx, lease, ledger.Outcome{State: ledger.Succeeded, Result: res}, record, time.Now())
+	})
+}
+
+func errWhere(wrong bool, text string) error {
+	if wrong {
+		return errors.New(text)
+	}
+	return nil
 }
 
 // ledgerEntries records calls, each waiting for its entry to be on the disk.
