@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Any, Dict, List
@@ -15,7 +14,7 @@ if __package__:
     from .firewall_logs import tooling
     from .firewall_logs.aggregate import Aggregate, Table
     from .firewall_logs.reader import Reader
-    from .firewall_logs.row import CLOSED, shown
+    from .firewall_logs.row import CLOSED, as_json
     from .firewall_logs.textlines import Text, Unreadable
     from .firewall_logs.timestamps import Clock
 else:  # loaded by its path
@@ -24,7 +23,7 @@ else:  # loaded by its path
     from firewall_logs import tooling
     from firewall_logs.aggregate import Aggregate, Table
     from firewall_logs.reader import Reader
-    from firewall_logs.row import CLOSED, shown
+    from firewall_logs.row import CLOSED, as_json
     from firewall_logs.textlines import Text, Unreadable
     from firewall_logs.timestamps import Clock
 
@@ -74,7 +73,7 @@ class FirewallLogAggregator:
                     at = clock.read(row.time) if row.time else None
                     total.add(row, at)
                     if written < most and row.format != CLOSED:
-                        file.write(json.dumps(dict(shown(row, clock.show(at)), line=line), ensure_ascii=False) + "\n")
+                        file.write(as_json(row, clock.show(at), line))
                         written += 1
         if not total.rows:
             if most:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import datetime
 import re
 from functools import lru_cache
-from typing import Optional
+from typing import Optional, Tuple
 
 _MONTHS = {m: i + 1 for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())}
 _ISO = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s?(Z|UTC|[+-]\d\d:?\d\d)?")
+_TAIL = re.compile(r"(?:[.,](\d{1,9}))?\s?(Z|UTC|[+-]\d\d:?\d\d)?")  # of _ISO, behind the seconds
+_TO_SECONDS, _TO_ZONE = 19, 36  # how far _ISO reaches
 _SYSLOG = re.compile(r"([A-Z][a-z]{2}) {1,2}(\d{1,2}) (?:(\d{4}) )?(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?: (\d{4})(?!\d))?")
 _ACCESS = re.compile(r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?: ([+-]\d{4}))?")
 _AMERICAN = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4}),? (\d{1,2}):(\d\d):(\d\d)(?: ?([AP]M))?")
@@ -42,6 +44,25 @@ def _fraction(digits: Optional[str]) -> float:
     return float("0." + digits) if digits else 0.0
 
 
+@lru_cache(maxsize=4096)
+def _tail(text: str) -> Tuple[float, int, bool]:
+    """The fraction, the offset of the zone and whether a zone is named, in what follows the seconds of _ISO."""
+    found = _TAIL.match(text)
+    fraction, zone = found.groups() if found else (None, None)
+    return _fraction(fraction), _offset(zone), bool(zone)
+
+
+@lru_cache(maxsize=1024)
+def _shown(second: int, year: bool, utc: bool) -> Optional[str]:
+    try:
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=second)
+    except OverflowError:
+        return None
+    if not year:
+        return moment.strftime("%m-%dT%H:%M:%S")
+    return moment.isoformat() + ("Z" if utc else "")
+
+
 class Clock:
     """Reads the times of one log in the order of its lines."""
 
@@ -52,6 +73,12 @@ class Clock:
         self._given = year is not None
         self._year = year or _NO_YEAR
         self._last: Optional[float] = None
+        # Most lines have the second of the line before, and many its whole time: what these came to.
+        self._head: Optional[str] = None
+        self._head_at = 0
+        self._text: Optional[str] = None
+        self._text_at = 0.0
+        self._text_zoned = self._text_yearless = 0
 
     def anchor(self, head: str) -> None:
         """Take the year of times without one from the first dated line in the start of the log, if there is one."""
@@ -70,12 +97,25 @@ class Clock:
 
     def read(self, text: str) -> Optional[float]:
         """The time that text starts with, or None."""
+        if text[:_TO_SECONDS] == self._head:
+            fraction, offset, zoned = _tail(text[_TO_SECONDS:_TO_ZONE])
+            self.zoned += zoned
+            self.read_times += 1
+            return self._head_at + fraction - offset
+        if text == self._text:
+            self.zoned += self._text_zoned
+            self.yearless += self._text_yearless
+            self.read_times += 1
+            return self._text_at
+        zoned_before, yearless_before = self.zoned, self.yearless
         try:
             at = self._read(text)
         except (ValueError, OverflowError):
             return None
         if at is not None:
             self.read_times += 1
+            self._text, self._text_at = text, at
+            self._text_zoned, self._text_yearless = self.zoned - zoned_before, self.yearless - yearless_before
         return at
 
     def _read(self, text: str) -> Optional[float]:
@@ -84,7 +124,10 @@ class Clock:
             y, mo, d, h, mi, s, frac, zone = found.groups()
             if zone:
                 self.zoned += 1
-            return _midnight(int(y), int(mo), int(d)) + int(h) * 3600 + int(mi) * 60 + int(s or 0) + _fraction(frac) - _offset(zone)
+            at = _midnight(int(y), int(mo), int(d)) + int(h) * 3600 + int(mi) * 60 + int(s or 0)
+            if s:
+                self._head, self._head_at = text[:_TO_SECONDS], at
+            return at + _fraction(frac) - _offset(zone)
         found = _SYSLOG.match(text)
         if found is None and text[3:4] == " ":
             found = _SYSLOG.match(text, 4)  # after the day of the week
@@ -140,12 +183,4 @@ class Clock:
 
     def show(self, at: Optional[float]) -> Optional[str]:
         """A time as text, to the second; without its year where that is not known."""
-        if at is None:
-            return None
-        try:
-            moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=int(at // 1))
-        except OverflowError:
-            return None
-        if not self.knows_year:
-            return moment.strftime("%m-%dT%H:%M:%S")
-        return moment.isoformat() + ("Z" if self.zoned and self.zoned == self.read_times else "")
+        return None if at is None else _shown(int(at // 1), self.knows_year, 0 < self.zoned == self.read_times)

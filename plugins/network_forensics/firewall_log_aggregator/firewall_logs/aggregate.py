@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from heapq import nsmallest
 from statistics import median
 from sys import intern
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, DefaultDict, Dict, Iterator, List, Optional, Set, Tuple
 
 from .row import ALLOW, CLOSED, DENY, UNKNOWN, Row
 
@@ -48,23 +49,40 @@ def _first(found: Iterator[Dict[str, Any]], key: Callable[[Dict[str, Any]], Any]
     return table
 
 
+# A row adds one number to a counter: 40 bits each for the rows allowed, denied and unknown, and above them the bytes.
+# That is one addition where four counters would take a branch and two.
+_ONE = {ALLOW: 1, DENY: 1 << 40, UNKNOWN: 1 << 80}
+_ROWS = (1 << 40) - 1
+_BYTES = 120
+
+
 class Count:
     """Decisions by what they were, and bytes."""
 
-    __slots__ = ("allow", "deny", "unknown", "bytes")
+    __slots__ = ("packed",)
 
     def __init__(self) -> None:
-        self.allow = self.deny = self.unknown = self.bytes = 0
+        self.packed = 0
 
-    def add(self, action: str, bytes: int) -> None:
-        """Count one decision."""
-        if action == ALLOW:
-            self.allow += 1
-        elif action == DENY:
-            self.deny += 1
-        else:
-            self.unknown += 1
-        self.bytes += bytes
+    @property
+    def allow(self) -> int:
+        """Decisions that let something through."""
+        return self.packed & _ROWS
+
+    @property
+    def deny(self) -> int:
+        """Decisions that refused something."""
+        return self.packed >> 40 & _ROWS
+
+    @property
+    def unknown(self) -> int:
+        """Rows that do not say what was decided."""
+        return self.packed >> 80 & _ROWS
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all rows."""
+        return self.packed >> _BYTES
 
     @property
     def rows(self) -> int:
@@ -136,27 +154,95 @@ class Aggregate:
         self._beacons = beacon_connections
         self._seen = 0
         self._intervals = 0
-        self._left_out: Dict[str, int] = {}
+        self._left_out: DefaultDict[str, int] = defaultdict(int)
+        self._unlisted = Count()  # takes what the full tables have no counter for
+        self._bucket, self._begin, self._end = self._unlisted, 0, 0  # the time bucket of the last row, and its span
 
     def add(self, row: Row, at: Optional[float]) -> None:
-        """Take one row into account; at is its time."""
-        if row.format == CLOSED:
+        """Take one row into account; at is its time. It is one function since it runs for every line of a log."""
+        format, _, action, protocol, source, source_port, destination, port, _, _, bytes, _ = row
+        if format == CLOSED:
             self._close(row)
             return
-        self.rows += 1
-        action, bytes = row.action, row.bytes
-        self.total.add(action, bytes)
-        self._count(self.protocols, row.protocol, 256, "protocols", action, bytes)
+        self.rows = rows = self.rows + 1
+        one = _ONE[action] + (bytes << _BYTES)
+        self.total.packed += one
+
+        count = self.protocols.get(protocol)
+        if count is None:
+            count = self._counter(self.protocols, protocol, 256, "protocols")
+        count.packed += one
         # What a server sends back to a client's port says nothing about that port.
-        answer = row.source_port >= 0 and row.source_port < _EPHEMERAL <= row.destination_port and action != DENY
-        if row.destination_port >= 0 and not answer:
-            self._count(self.ports, (row.protocol, row.destination_port), MOST_PORTS, "ports", action, bytes)
-        self._count(self.destinations, row.destination, MOST_DESTINATIONS, "destinations", action, bytes)
+        answer = 0 <= source_port < _EPHEMERAL <= port and action != DENY
+        if port >= 0 and not answer:
+            count = self.ports.get((protocol, port))
+            if count is None:
+                count = self._counter(self.ports, (protocol, port), MOST_PORTS, "ports")
+            count.packed += one
+        count = self.destinations.get(destination)
+        if count is None:
+            count = self._counter(self.destinations, destination, MOST_DESTINATIONS, "destinations")
+        count.packed += one
         if at is not None:
-            self._time(at, action, bytes)
-        self._source(row, at, answer)
-        self._flow(row, at)
-        self._pair(row, at)
+            self.timed += 1
+            if self.last is None or self.first is None:
+                self.first = self.last = at
+            elif at > self.last:
+                self.last = at
+            elif at < self.first:
+                self.first = at
+            if self._begin <= at < self._end:
+                self._bucket.packed += one
+            else:
+                self._bucket_of(at).packed += one
+
+        by = self.sources.get(source)
+        if by is None and len(self.sources) < MOST_SOURCES:
+            by = self.sources[intern(source)] = Source()
+        if by is None:
+            self._left_out["sources"] += 1
+        else:
+            by.packed += one
+            if at is not None:
+                if by.last is None or by.first is None:
+                    by.first = by.last = at
+                elif at > by.last:
+                    by.last = at
+                elif at < by.first:
+                    by.first = at
+            if not answer:
+                if port >= 0 and port not in by.ports:
+                    self._remember(by.ports, port)
+                if destination not in by.hosts:
+                    self._remember(by.hosts, intern(destination))
+
+        flow = self.flows.get((source, destination, protocol, port))
+        if flow is None and len(self.flows) < MOST_FLOWS:
+            # The tables share one copy of each address.
+            flow = self.flows[(intern(source), intern(destination), protocol, port)] = Flow()
+        if flow is None:
+            self._left_out["flows"] += 1
+        else:
+            flow.packed += one
+            if at is not None:
+                self._connect(flow, source_port, at)
+
+        pair = self.pairs.get((source, destination))
+        if pair is None and len(self.pairs) < MOST_PAIRS:
+            pair = self.pairs[(intern(source), intern(destination))] = Pair()
+        if pair is None:
+            self._left_out["pairs"] += 1
+        else:
+            pair.packed += one
+            place = float(rows) if at is None else at
+            if action == DENY:
+                if pair.first_denied is None or place < pair.first_denied[0]:
+                    pair.first_denied = (place, at)
+                if port not in pair.denied_ports and len(pair.denied_ports) < 16:
+                    pair.denied_ports += (port,)
+            elif action == ALLOW and (pair.last_allowed is None or place >= pair.last_allowed[0]):
+                pair.last_allowed = (place, at)
+                pair.allowed_port = port
 
     def _close(self, row: Row) -> None:
         """Add the bytes of a connection whose opening was counted before."""
@@ -167,113 +253,59 @@ class Aggregate:
         ]  # fmt: skip
         for count in counts:
             if count is not None:
-                count.bytes += row.bytes
+                count.packed += row.bytes << _BYTES
 
-    def _omit(self, what: str) -> None:
-        self._left_out[what] = self._left_out.get(what, 0) + 1
+    def _counter(self, table: Dict[Any, Count], key: Any, most: int, what: str) -> Count:
+        """A new counter in the table; one that is not shown if the table is full."""
+        if len(table) >= most:
+            self._left_out[what] += 1
+            return self._unlisted
+        count = table[intern(key) if isinstance(key, str) else key] = Count()
+        return count
 
-    def _count(self, table: Dict[Any, Count], key: Any, most: int, what: str, action: str, bytes: int) -> None:
-        count = table.get(key)
-        if count is None:
-            if len(table) >= most:
-                self._omit(what)
-                return
-            count = table[intern(key) if isinstance(key, str) else key] = Count()
-        count.add(action, bytes)
-
-    def _time(self, at: float, action: str, bytes: int) -> None:
-        self.timed += 1
-        if self.first is None or at < self.first:
-            self.first = at
-        if self.last is None or at > self.last:
-            self.last = at
+    def _bucket_of(self, at: float) -> Count:
+        """The counter of the time bucket of at, which is kept for the rows that follow."""
         key = int(at // self.bucket_seconds)
         while key not in self.buckets and len(self.buckets) >= MOST_BUCKETS and self.bucket_seconds != _BUCKETS[-1]:
             self._widen(_BUCKETS[_BUCKETS.index(self.bucket_seconds) + 1])
             key = int(at // self.bucket_seconds)
-        self._count(self.buckets, key, MOST_BUCKETS, "time buckets", action, bytes)
+        count = self.buckets.get(key)
+        if count is None:
+            count = self._counter(self.buckets, key, MOST_BUCKETS, "time buckets")
+        if count is not self._unlisted:
+            self._bucket, self._begin, self._end = count, key * self.bucket_seconds, (key + 1) * self.bucket_seconds
+        return count
 
     def _widen(self, seconds: int) -> None:
         wider: Dict[int, Count] = {}
         for key, count in self.buckets.items():
-            into = wider.setdefault(key * self.bucket_seconds // seconds, Count())
-            into.allow += count.allow
-            into.deny += count.deny
-            into.unknown += count.unknown
-            into.bytes += count.bytes
+            wider.setdefault(key * self.bucket_seconds // seconds, Count()).packed += count.packed
         self.buckets, self.bucket_seconds = wider, seconds
+        self._begin = self._end = 0
 
-    def _source(self, row: Row, at: Optional[float], answer: bool) -> None:
-        source = self.sources.get(row.source)
-        if source is None:
-            if len(self.sources) >= MOST_SOURCES:
-                self._omit("sources")
-                return
-            source = self.sources[intern(row.source)] = Source()
-        source.add(row.action, row.bytes)
-        if at is not None:
-            if source.first is None or at < source.first:
-                source.first = at
-            if source.last is None or at > source.last:
-                source.last = at
-        if answer:
+    def _connect(self, flow: Flow, source_port: int, at: float) -> None:
+        """Take the time of a row of a flow into account."""
+        if flow.last is None or flow.first is None:
+            flow.first = flow.last = at
+            flow.source_port = source_port
             return
-        if row.destination_port >= 0 and row.destination_port not in source.ports:
-            self._remember(source.ports, row.destination_port)
-        if row.destination not in source.hosts:
-            self._remember(source.hosts, intern(row.destination))
+        # A record with the port of the one before it is the same connection going on, not a new one.
+        interval = abs(at - flow.last)
+        if interval >= 1 and (source_port < 0 or source_port != flow.source_port):
+            if len(flow.intervals) < INTERVALS and self._intervals < MOST_INTERVALS:
+                flow.intervals.append(interval)
+                self._intervals += 1
+            flow.last = at
+            flow.source_port = source_port
+        if at < flow.first:
+            flow.first = at
 
     def _remember(self, seen: Set[Any], what: Any) -> None:
         if len(seen) < SEEN_OF_ONE and self._seen < MOST_SEEN:
             seen.add(what)
             self._seen += 1
         else:
-            self._omit("ports and hosts of sources")
-
-    def _flow(self, row: Row, at: Optional[float]) -> None:
-        key = (row.source, row.destination, row.protocol, row.destination_port)
-        flow = self.flows.get(key)
-        if flow is None:
-            if len(self.flows) >= MOST_FLOWS:
-                self._omit("flows")
-                return
-            # The tables share one copy of each address.
-            flow = self.flows[(intern(row.source), intern(row.destination), row.protocol, row.destination_port)] = Flow()
-        flow.add(row.action, row.bytes)
-        if at is None:
-            return
-        if flow.last is None or flow.first is None:
-            flow.first = flow.last = at
-            flow.source_port = row.source_port
-            return
-        # A record with the port of the one before it is the same connection going on, not a new one.
-        interval = abs(at - flow.last)
-        if interval >= 1 and (row.source_port < 0 or row.source_port != flow.source_port):
-            if len(flow.intervals) < INTERVALS and self._intervals < MOST_INTERVALS:
-                flow.intervals.append(interval)
-                self._intervals += 1
-            flow.last = at
-            flow.source_port = row.source_port
-        flow.first = min(flow.first, at)
-
-    def _pair(self, row: Row, at: Optional[float]) -> None:
-        key = (row.source, row.destination)
-        pair = self.pairs.get(key)
-        if pair is None:
-            if len(self.pairs) >= MOST_PAIRS:
-                self._omit("pairs")
-                return
-            pair = self.pairs[(intern(row.source), intern(row.destination))] = Pair()
-        pair.add(row.action, row.bytes)
-        place = (float(self.rows) if at is None else at, at)
-        if row.action == DENY:
-            if pair.first_denied is None or place[0] < pair.first_denied[0]:
-                pair.first_denied = place
-            if row.destination_port not in pair.denied_ports and len(pair.denied_ports) < 16:
-                pair.denied_ports += (row.destination_port,)
-        elif row.action == ALLOW and (pair.last_allowed is None or place[0] >= pair.last_allowed[0]):
-            pair.last_allowed = place
-            pair.allowed_port = row.destination_port
+            self._left_out["ports and hosts of sources"] += 1
 
     # The tables.
 

@@ -7,6 +7,7 @@ SKIP if it is but tells of no decision.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Callable, Dict, Optional, Tuple, Union
 
 from .row import ALLOW, CLOSED, DENY, UNKNOWN, Row, action, address, amount, port, protocol
@@ -19,9 +20,10 @@ class Skip:
 SKIP = Skip()
 Found = Optional[Union[Row, Skip]]
 
-_TIME = re.compile(
+_TIME_OF_LINE = (
     r"(?:<\d{1,3}>)?(?:\d )?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?|[A-Z][a-z]{2} [ \d]?\d (?:\d{4} )?\d\d:\d\d:\d\d(?:\.\d+)?)"
 )
+_TIME = re.compile(_TIME_OF_LINE)
 
 
 def _time(line: str) -> str:
@@ -35,8 +37,29 @@ _NETFILTER = re.compile(r"\b([A-Z]+)=(\S*)")
 _NETFILTER_WORD = re.compile(r"(?<![A-Za-z])(ACCEPT|ALLOW|PASS|PERMIT|DROP|DENY|DENIED|REJECT|BLOCK|DISCARD)(?:ED|PED)?(?![a-z])", re.IGNORECASE)
 
 
+# A line as the kernel writes it for TCP and UDP, its members in their order; nothing in it may be read in two ways. What
+# precedes IN= is bounded, so that a line of many "kernel:" takes no longer.
+_NETFILTER_USUAL = re.compile(
+    _TIME_OF_LINE + r"[^=]{0,200}?kernel:(?: ?\[\s*\d+\.\d+\])? ([^=]{0,200})IN=([^\s=\[]*) OUT=([^\s=\[]*)"
+    r"(?: (?:PHYSIN|PHYSOUT|MAC)=[^\s=\[]*)* SRC=([0-9A-Fa-f.:]+) DST=([0-9A-Fa-f.:]+) LEN=([0-9]{1,15})"
+    r"(?: (?:(?:TOS|PREC|TTL|ID|TC|HOPLIMIT|FLOWLBL)=[^\s=\[]*|CE|DF|MF))* PROTO=([^\s=\[]+) SPT=([0-9]{1,5}) DPT=([0-9]{1,5})(?!\S)"
+)
+
+
 def netfilter(line: str) -> Found:
     """... kernel: [prefix] IN=eth0 OUT= SRC=... DST=... PROTO=TCP SPT=... DPT=..."""
+    usual = _NETFILTER_USUAL.match(line)
+    if usual:
+        time, prefix, entry, exit, a, b, length, kind, source_port, destination_port = usual.groups()
+        source, destination = address(a), address(b)
+        if source and destination and "kernel:" not in prefix:
+            verdict, rule = _netfilter_rule(prefix)
+            return Row("netfilter", time, verdict, protocol(kind), source, port(source_port), destination, port(destination_port), entry or exit, rule, int(length), 1)
+    return _netfilter(line)
+
+
+def _netfilter(line: str) -> Found:
+    """A line of netfilter whatever its members are and stand."""
     at = line.find("IN=")
     if at < 0 or " SRC=" not in line or " DST=" not in line:
         return None
@@ -49,14 +72,25 @@ def netfilter(line: str) -> Found:
     if not source or not destination:
         return None
     prefix = line[:at].rpartition("kernel:")[2] or line[:at]
+    verdict, rule = _netfilter_rule(prefix)
+    return Row(
+        "netfilter", _time(line), verdict, protocol(members.get("PROTO", "")),
+        source, port(members.get("SPT")), destination, port(members.get("DPT")), members.get("IN") or members.get("OUT") or "", rule, amount(members.get("LEN")), 1,
+    )  # fmt: skip
+
+
+def _netfilter_rule(prefix: str) -> Tuple[str, str]:
+    """The decision and the rule that the prefix of a rule names; prefixes are few, unless their time is in them."""
+    return _decided(prefix) if len(prefix) <= 200 else _decided.__wrapped__(prefix)
+
+
+@lru_cache(maxsize=4096)
+def _decided(prefix: str) -> Tuple[str, str]:
     word = None
     for word in _NETFILTER_WORD.finditer(prefix):
         pass
     rule = " ".join(re.sub(r"\[\s*\d+\.\d+\]", "", prefix).split())[-64:].strip(" :[]")
-    return Row(
-        "netfilter", _time(line), action(_BASE.get(word.group(1).upper(), "")) if word else UNKNOWN, protocol(members.get("PROTO", "")),
-        source, port(members.get("SPT")), destination, port(members.get("DPT")), members.get("IN") or members.get("OUT") or "", rule, amount(members.get("LEN")), 1,
-    )  # fmt: skip
+    return action(_BASE.get(word.group(1).upper(), "")) if word else UNKNOWN, rule
 
 
 _BASE = {"ACCEPT": "accept", "ALLOW": "allow", "PASS": "pass", "PERMIT": "permit", "DROP": "drop", "DENY": "deny", "DENIED": "deny", "REJECT": "reject", "BLOCK": "block", "DISCARD": "drop"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from json.encoder import encode_basestring as _quoted
 from functools import lru_cache
 from typing import Any, Dict, NamedTuple, Optional
 
@@ -81,19 +82,15 @@ def amount(text: Any) -> int:
     return number if 0 <= number < 1 << 60 else 0
 
 
-def shown(row: Row, at: Optional[str]) -> Dict[str, Any]:
-    """The row as it is written to a file; members that the log does not have are left out."""
-    answer: Dict[str, Any] = {"time": at, "action": row.action, "protocol": row.protocol, "source": row.source, "destination": row.destination, "format": row.format}
-    if row.source_port >= 0:
-        answer["source_port"] = row.source_port
-    if row.destination_port >= 0:
-        answer["destination_port"] = row.destination_port
-    if row.interface:
-        answer["interface"] = row.interface
-    if row.rule:
-        answer["rule"] = row.rule
-    if row.bytes:
-        answer["bytes"] = row.bytes
-    if row.packets:
-        answer["packets"] = row.packets
-    return answer
+def as_json(row: Row, at: Optional[str], line: int) -> str:
+    """The row as it is written to a file, as json.dumps would; members that the log does not have are left out.
+
+    The words of actions and formats, addresses and times hold nothing that JSON escapes.
+    """
+    format, _, action, protocol, source, source_port, destination, port, interface, rule, bytes, packets = row
+    return '{"time": %s, "action": "%s", "protocol": %s, "source": "%s", "destination": "%s", "format": "%s"%s%s%s%s%s%s, "line": %d}\n' % (
+        '"%s"' % at if at else "null", action, _quoted(protocol), source, destination, format,
+        ', "source_port": %d' % source_port if source_port >= 0 else "", ', "destination_port": %d' % port if port >= 0 else "",
+        ', "interface": ' + _quoted(interface) if interface else "", ', "rule": ' + _quoted(rule) if rule else "",
+        ', "bytes": %d' % bytes if bytes else "", ', "packets": %d' % packets if packets else "", line,
+    )  # fmt: skip
