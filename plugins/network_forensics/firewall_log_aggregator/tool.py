@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -14,7 +14,7 @@ if __package__:
     from .firewall_logs import tooling
     from .firewall_logs.aggregate import Aggregate, Table
     from .firewall_logs.reader import Reader
-    from .firewall_logs.row import CLOSED, as_json
+    from .firewall_logs.row import CLOSED, Row, as_json
     from .firewall_logs.textlines import Text, Unreadable
     from .firewall_logs.timestamps import Clock
 else:  # loaded by its path
@@ -23,7 +23,7 @@ else:  # loaded by its path
     from firewall_logs import tooling
     from firewall_logs.aggregate import Aggregate, Table
     from firewall_logs.reader import Reader
-    from firewall_logs.row import CLOSED, as_json
+    from firewall_logs.row import CLOSED, Row, as_json
     from firewall_logs.textlines import Text, Unreadable
     from firewall_logs.timestamps import Clock
 
@@ -69,12 +69,17 @@ class FirewallLogAggregator:
             reader = Reader(text)
             path = tooling.new_file(context, "firewall_log_aggregator", chosen, "jsonl") if most else os.devnull
             with open(path, "w", encoding="utf-8") as file:
-                for row, line in reader:
-                    at = clock.read(row.time) if row.time else None
-                    total.add(row, at)
-                    if written < most and row.format != CLOSED:
-                        file.write(as_json(row, clock.show(at), line))
-                        written += 1
+
+                def timed() -> Iterator[Tuple[Row, Optional[float]]]:
+                    nonlocal written
+                    for row, line in reader:
+                        at = clock.read(row.time) if row.time else None
+                        if written < most and row.format != CLOSED:
+                            file.write(as_json(row, clock.show(at), line))
+                            written += 1
+                        yield row, at
+
+                total.add_all(timed())
         if not total.rows:
             if most:
                 os.unlink(path)

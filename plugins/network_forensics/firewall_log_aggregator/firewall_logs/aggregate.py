@@ -7,7 +7,7 @@ from collections import defaultdict
 from heapq import nsmallest
 from statistics import median
 from sys import intern
-from typing import Any, Callable, DefaultDict, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, DefaultDict, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from .row import ALLOW, CLOSED, DENY, UNKNOWN, Row
 
@@ -156,85 +156,95 @@ class Aggregate:
         self._intervals = 0
         self._left_out: DefaultDict[str, int] = defaultdict(int)
         self._unlisted = Count()  # takes what the full tables have no counter for
-        self._bucket, self._begin, self._end = self._unlisted, 0, 0  # the time bucket of the last row, and its span
 
     def add(self, row: Row, at: Optional[float]) -> None:
-        """Take one row into account; at is its time. It is one function since it runs for every line of a log."""
-        format, _, action, protocol, source, source_port, destination, port, _, _, bytes, _ = row
-        if format == CLOSED:
-            self._close(row)
-            return
-        self.rows = rows = self.rows + 1
-        one = _ONE[action] + (bytes << _BYTES)
-        self.total.packed += one
+        """Take one row into account; at is its time."""
+        self.add_all(((row, at),))
 
-        count = self.protocols.get(protocol)
-        if count is None:
-            count = self._counter(self.protocols, protocol, 256, "protocols")
-        count.packed += one
-        # What a server sends back to a client's port says nothing about that port.
-        answer = 0 <= source_port < _EPHEMERAL <= port and action != DENY
-        if port >= 0 and not answer:
-            count = self.ports.get((protocol, port))
+    def add_all(self, timed_rows: Iterable[Tuple[Row, Optional[float]]]) -> None:
+        """Take rows into account, each with its time. It is one loop over local names since it runs for every line of a log."""
+        ones, left_out, counter = _ONE, self._left_out, self._counter
+        protocols, ports, destinations, sources, flows, pairs = self.protocols, self.ports, self.destinations, self.sources, self.flows, self.pairs
+        bucket, begin, end = Count(), 0.0, 0.0  # the time bucket of the last row, and its span
+        first, last, rows, timed, total = self.first, self.last, self.rows, self.timed, 0
+        for row, at in timed_rows:
+            format, _, action, protocol, source, source_port, destination, port, _, _, bytes, _ = row
+            if format == CLOSED:
+                self._close(row)
+                continue
+            rows += 1
+            one = ones[action] + (bytes << _BYTES)
+            total += one
+
+            count = protocols.get(protocol)
             if count is None:
-                count = self._counter(self.ports, (protocol, port), MOST_PORTS, "ports")
+                count = counter(protocols, protocol, 256, "protocols")
             count.packed += one
-        count = self.destinations.get(destination)
-        if count is None:
-            count = self._counter(self.destinations, destination, MOST_DESTINATIONS, "destinations")
-        count.packed += one
-        if at is not None:
-            self.timed += 1
-            if self.last is None or self.first is None:
-                self.first = self.last = at
-            elif at > self.last:
-                self.last = at
-            elif at < self.first:
-                self.first = at
-            if self._begin <= at < self._end:
-                self._bucket.packed += one
+            # What a server sends back to a client's port says nothing about that port.
+            answer = 0 <= source_port < _EPHEMERAL <= port and action != DENY
+            if port >= 0 and not answer:
+                count = ports.get((protocol, port))
+                if count is None:
+                    count = counter(ports, (protocol, port), MOST_PORTS, "ports")
+                count.packed += one
+            count = destinations.get(destination)
+            if count is None:
+                count = counter(destinations, destination, MOST_DESTINATIONS, "destinations")
+            count.packed += one
+
+            by = sources.get(source)
+            if by is None and len(sources) < MOST_SOURCES:
+                by = sources[intern(source)] = Source()
+            if by is None:
+                left_out["sources"] += 1
             else:
-                self._bucket_of(at).packed += one
+                by.packed += one
+                if not answer:
+                    if port >= 0 and port not in by.ports:
+                        self._remember(by.ports, port)
+                    if destination not in by.hosts:
+                        self._remember(by.hosts, intern(destination))
 
-        by = self.sources.get(source)
-        if by is None and len(self.sources) < MOST_SOURCES:
-            by = self.sources[intern(source)] = Source()
-        if by is None:
-            self._left_out["sources"] += 1
-        else:
-            by.packed += one
-            if at is not None:
-                if by.last is None or by.first is None:
-                    by.first = by.last = at
-                elif at > by.last:
-                    by.last = at
-                elif at < by.first:
-                    by.first = at
-            if not answer:
-                if port >= 0 and port not in by.ports:
-                    self._remember(by.ports, port)
-                if destination not in by.hosts:
-                    self._remember(by.hosts, intern(destination))
+            flow = flows.get((source, destination, protocol, port))
+            if flow is None and len(flows) < MOST_FLOWS:
+                # The tables share one copy of each address.
+                flow = flows[(intern(source), intern(destination), protocol, port)] = Flow()
+            if flow is None:
+                left_out["flows"] += 1
+            else:
+                flow.packed += one
 
-        flow = self.flows.get((source, destination, protocol, port))
-        if flow is None and len(self.flows) < MOST_FLOWS:
-            # The tables share one copy of each address.
-            flow = self.flows[(intern(source), intern(destination), protocol, port)] = Flow()
-        if flow is None:
-            self._left_out["flows"] += 1
-        else:
-            flow.packed += one
-            if at is not None:
-                self._connect(flow, source_port, at)
+            if at is None:
+                place = float(rows)
+            else:
+                place = at
+                timed += 1
+                if last is None or first is None:
+                    first = last = at
+                elif at > last:
+                    last = at
+                elif at < first:
+                    first = at
+                if not begin <= at < end:
+                    bucket, begin, end = self._bucket_of(at)
+                bucket.packed += one
+                if by is not None:
+                    if by.last is None or by.first is None:
+                        by.first = by.last = at
+                    elif at > by.last:
+                        by.last = at
+                    elif at < by.first:
+                        by.first = at
+                if flow is not None:
+                    self._connect(flow, source_port, at)
 
-        pair = self.pairs.get((source, destination))
-        if pair is None and len(self.pairs) < MOST_PAIRS:
-            pair = self.pairs[(intern(source), intern(destination))] = Pair()
-        if pair is None:
-            self._left_out["pairs"] += 1
-        else:
+            pair = pairs.get((source, destination))
+            if pair is None and len(pairs) < MOST_PAIRS:
+                pair = pairs[(intern(source), intern(destination))] = Pair()
+            if pair is None:
+                left_out["pairs"] += 1
+                continue
             pair.packed += one
-            place = float(rows) if at is None else at
             if action == DENY:
                 if pair.first_denied is None or place < pair.first_denied[0]:
                     pair.first_denied = (place, at)
@@ -243,6 +253,8 @@ class Aggregate:
             elif action == ALLOW and (pair.last_allowed is None or place >= pair.last_allowed[0]):
                 pair.last_allowed = (place, at)
                 pair.allowed_port = port
+        self.first, self.last, self.rows, self.timed = first, last, rows, timed
+        self.total.packed += total
 
     def _close(self, row: Row) -> None:
         """Add the bytes of a connection whose opening was counted before."""
@@ -263,25 +275,22 @@ class Aggregate:
         count = table[intern(key) if isinstance(key, str) else key] = Count()
         return count
 
-    def _bucket_of(self, at: float) -> Count:
-        """The counter of the time bucket of at, which is kept for the rows that follow."""
+    def _bucket_of(self, at: float) -> Tuple[Count, float, float]:
+        """The time bucket of at, and its span: an empty one if the table is full, so that the next row asks again."""
         key = int(at // self.bucket_seconds)
         while key not in self.buckets and len(self.buckets) >= MOST_BUCKETS and self.bucket_seconds != _BUCKETS[-1]:
             self._widen(_BUCKETS[_BUCKETS.index(self.bucket_seconds) + 1])
             key = int(at // self.bucket_seconds)
-        count = self.buckets.get(key)
-        if count is None:
-            count = self._counter(self.buckets, key, MOST_BUCKETS, "time buckets")
-        if count is not self._unlisted:
-            self._bucket, self._begin, self._end = count, key * self.bucket_seconds, (key + 1) * self.bucket_seconds
-        return count
+        count = self.buckets.get(key) or self._counter(self.buckets, key, MOST_BUCKETS, "time buckets")
+        if count is self._unlisted:
+            return count, 0, 0
+        return count, key * self.bucket_seconds, (key + 1) * self.bucket_seconds
 
     def _widen(self, seconds: int) -> None:
         wider: Dict[int, Count] = {}
         for key, count in self.buckets.items():
             wider.setdefault(key * self.bucket_seconds // seconds, Count()).packed += count.packed
         self.buckets, self.bucket_seconds = wider, seconds
-        self._begin = self._end = 0
 
     def _connect(self, flow: Flow, source_port: int, at: float) -> None:
         """Take the time of a row of a flow into account."""

@@ -7,7 +7,7 @@ SKIP if it is but tells of no decision.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Callable, Dict, Optional, Tuple, Union
 
 from .row import ALLOW, CLOSED, DENY, UNKNOWN, Row, action, address, amount, port, protocol
@@ -37,13 +37,15 @@ _NETFILTER = re.compile(r"\b([A-Z]+)=(\S*)")
 _NETFILTER_WORD = re.compile(r"(?<![A-Za-z])(ACCEPT|ALLOW|PASS|PERMIT|DROP|DENY|DENIED|REJECT|BLOCK|DISCARD)(?:ED|PED)?(?![a-z])", re.IGNORECASE)
 
 
-# A line as the kernel writes it for TCP and UDP, its members in their order; nothing in it may be read in two ways. What
-# precedes IN= is bounded, so that a line of many "kernel:" takes no longer.
+# A line as the kernel writes it for TCP and UDP, its members in their order, each at its only place. What precedes IN= is
+# bounded, so that a line of many "kernel:" takes no longer.
+_VALUE = r"[!-<>-Z\\-~]*"  # printable ASCII without = and [
 _NETFILTER_USUAL = re.compile(
-    _TIME_OF_LINE + r"[^=]{0,200}?kernel:(?: ?\[\s*\d+\.\d+\])? ([^=]{0,200})IN=([^\s=\[]*) OUT=([^\s=\[]*)"
-    r"(?: (?:PHYSIN|PHYSOUT|MAC)=[^\s=\[]*)* SRC=([0-9A-Fa-f.:]+) DST=([0-9A-Fa-f.:]+) LEN=([0-9]{1,15})"
-    r"(?: (?:(?:TOS|PREC|TTL|ID|TC|HOPLIMIT|FLOWLBL)=[^\s=\[]*|CE|DF|MF))* PROTO=([^\s=\[]+) SPT=([0-9]{1,5}) DPT=([0-9]{1,5})(?!\S)"
-)
+    _TIME_OF_LINE + r"[^=]{0,200}?kernel:(?: ?\[\s*\d+\.\d+\])? ([^=]{0,200})IN=(" + _VALUE + ") OUT=(" + _VALUE + ")(?: (?:PHYSIN|PHYSOUT|MAC)=" + _VALUE + ")*"
+    r" SRC=([0-9A-Fa-f.:]+) DST=([0-9A-Fa-f.:]+) LEN=([0-9]{1,15})(?: (?:(?:TOS|PREC|TTL|ID|TC|HOPLIMIT|FLOWLBL)=" + _VALUE + r"|CE|DF|MF))*"
+    r" PROTO=(" + _VALUE + r") SPT=([0-9]{1,5}) DPT=([0-9]{1,5})(?!\S)"
+)  # fmt: skip
+_row = partial(tuple.__new__, Row)  # as Row(...), without a call in between
 
 
 def netfilter(line: str) -> Found:
@@ -52,9 +54,12 @@ def netfilter(line: str) -> Found:
     if usual:
         time, prefix, entry, exit, a, b, length, kind, source_port, destination_port = usual.groups()
         source, destination = address(a), address(b)
-        if source and destination and "kernel:" not in prefix:
-            verdict, rule = _netfilter_rule(prefix)
-            return Row("netfilter", time, verdict, protocol(kind), source, port(source_port), destination, port(destination_port), entry or exit, rule, int(length), 1)
+        decided = _decided(prefix)
+        if source and destination and decided:
+            m, n = int(source_port), int(destination_port)
+            return _row(
+                ("netfilter", time, decided[0], protocol(kind), source, m if m < 65536 else -1, destination, n if n < 65536 else -1, entry or exit, decided[1], int(length), 1)
+            )  # fmt: skip
     return _netfilter(line)
 
 
@@ -72,25 +77,26 @@ def _netfilter(line: str) -> Found:
     if not source or not destination:
         return None
     prefix = line[:at].rpartition("kernel:")[2] or line[:at]
-    verdict, rule = _netfilter_rule(prefix)
+    verdict, rule = _decision(prefix)
     return Row(
         "netfilter", _time(line), verdict, protocol(members.get("PROTO", "")),
         source, port(members.get("SPT")), destination, port(members.get("DPT")), members.get("IN") or members.get("OUT") or "", rule, amount(members.get("LEN")), 1,
     )  # fmt: skip
 
 
-def _netfilter_rule(prefix: str) -> Tuple[str, str]:
-    """The decision and the rule that the prefix of a rule names; prefixes are few, unless their time is in them."""
-    return _decided(prefix) if len(prefix) <= 200 else _decided.__wrapped__(prefix)
-
-
-@lru_cache(maxsize=4096)
-def _decided(prefix: str) -> Tuple[str, str]:
+def _decision(prefix: str) -> Tuple[str, str]:
+    """The decision and the rule that the prefix of a line names."""
     word = None
     for word in _NETFILTER_WORD.finditer(prefix):
         pass
     rule = " ".join(re.sub(r"\[\s*\d+\.\d+\]", "", prefix).split())[-64:].strip(" :[]")
     return action(_BASE.get(word.group(1).upper(), "")) if word else UNKNOWN, rule
+
+
+@lru_cache(maxsize=1024)
+def _decided(prefix: str) -> Optional[Tuple[str, str]]:
+    """The decision of a prefix that is none of another: those of a log are few."""
+    return None if "kernel:" in prefix else _decision(prefix)
 
 
 _BASE = {"ACCEPT": "accept", "ALLOW": "allow", "PASS": "pass", "PERMIT": "permit", "DROP": "drop", "DENY": "deny", "DENIED": "deny", "REJECT": "reject", "BLOCK": "block", "DISCARD": "drop"}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Tuple
+from collections import defaultdict
+from typing import DefaultDict, Iterator, List, Optional, Tuple
 
 from . import jsonrecords, makes, named
-from .makes import SKIP, Make, Skip
+from .makes import Make
 from .row import Row
 from .textlines import Text
 
@@ -16,7 +17,7 @@ class Reader:
     """Reads one log; iterate over it once, then read its counts."""
 
     def __init__(self, text: Text) -> None:
-        self.formats: Dict[str, int] = {}
+        self.formats: DefaultDict[str, int] = defaultdict(int)
         self.records = 0  # lines or records that are not blank
         self.skipped = 0  # of a known make, but no decision
         self.unparsed = 0
@@ -46,18 +47,19 @@ class Reader:
             if row is None:
                 self._miss(n)
                 continue
-            self.formats[row.format] = self.formats.get(row.format, 0) + 1
+            self.formats[row.format] += 1
             yield row, n
 
     def _lines(self) -> Iterator[Tuple[Row, int]]:
         hot: Optional[Make] = None
         formats = self.formats
+        blank = n = 0
         for n, line in enumerate(self._text, 1):
-            if not line or line.isspace():
-                continue
-            self.records += 1
             found = hot(line) if hot is not None else None
-            if found is None:
+            if found is None:  # no make takes a blank line for its own
+                if not line or line.isspace():
+                    blank += 1
+                    continue
                 for make in self._makes:
                     if make is hot:
                         continue
@@ -66,13 +68,14 @@ class Reader:
                         # Pairs would also be seen in lines of netfilter, which says more of them.
                         hot = None if make is named.key_value else make
                         break
-            if found is None:
-                self._miss(n)
-            elif found is SKIP or isinstance(found, Skip):
-                self.skipped += 1
-            else:
-                formats[found.format] = formats.get(found.format, 0) + 1
+            if isinstance(found, Row):
+                formats[found.format] += 1
                 yield found, n
+            elif found is None:
+                self._miss(n)
+            else:
+                self.skipped += 1
+        self.records = n - blank
 
     def _miss(self, line: int) -> None:
         self.unparsed += 1
