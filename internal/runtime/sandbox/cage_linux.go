@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -173,10 +172,12 @@ type caged struct {
 	spaces   bool     // the kernel ends everything with the launcher
 	lifeline *os.File // to the launcher: when it is closed, everything ends
 	report   *os.File
-	lines    *bufio.Reader
-	group    *cgroup // nil for none
-	owner    *owner  // likewise
-	once     sync.Once
+	// reports are the start and the end, which may both be there before the first is read: one decoder reads them, since a
+	// second would miss what the first has in its buffer.
+	reports *json.Decoder
+	group   *cgroup // nil for none
+	owner   *owner  // likewise
+	once    sync.Once
 }
 
 func (s *Sandbox) startCaged(ctx context.Context, spec Spec, files Files) (*Process, error) {
@@ -233,7 +234,7 @@ func (c *cage) start(ctx context.Context, spec Spec, files Files) (_ *Process, e
 	if err != nil {
 		return nil, err
 	}
-	k.lifeline, k.report, k.lines = down[1], up[0], bufio.NewReader(up[0])
+	k.lifeline, k.report, k.reports = down[1], up[0], json.NewDecoder(io.LimitReader(up[0], 2*maxReport))
 	theirs := []*os.File{down[0], up[1]} // wire.SpecFD, wire.ReportFD
 	if c.way.user && c.way.spaces {
 		theirs = append(theirs, own.hand(order.Tree, wire.ReportFD+1)...)
@@ -417,7 +418,7 @@ func (k *caged) negotiate(ctx context.Context, pid int, order *wire.Spec) (start
 		return fail(sent)
 	}
 	// A launcher that has ended already may have said why.
-	if err := json.NewDecoder(io.LimitReader(k.lines, maxReport)).Decode(&started); err != nil {
+	if err := k.reports.Decode(&started); err != nil {
 		return fail(err)
 	}
 	if sent != nil && started.Error == "" {
@@ -447,7 +448,7 @@ func (k *caged) send(pid int, order *wire.Spec) error {
 func (k *caged) ended(end *State) {
 	_ = k.report.SetReadDeadline(time.Now().Add(startLimit))
 	var said wire.Ended
-	if err := json.NewDecoder(io.LimitReader(k.lines, maxReport)).Decode(&said); err == nil {
+	if err := k.reports.Decode(&said); err == nil {
 		end.Exit, end.Signal, end.Exceeded = said.Exit, syscall.Signal(said.Signal), said.Exceeded
 	}
 	if !end.OK() && k.group != nil {

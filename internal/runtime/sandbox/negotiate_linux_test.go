@@ -1,8 +1,9 @@
 package sandbox
 
 import (
-	"bufio"
+	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,7 +53,7 @@ func TestWhatALauncherThatEndedHadSaidIsRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = up[1].Close()
-			k := &caged{lifeline: down[1], report: up[0], lines: bufio.NewReader(up[0])}
+			k := &caged{lifeline: down[1], report: up[0], reports: json.NewDecoder(io.LimitReader(up[0], 2*maxReport))}
 			if c.grouped {
 				k.group = group
 			}

@@ -12,7 +12,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
 // tenant makes a tenant on the host of a bench, and returns it with a token of its owner that
@@ -44,8 +43,8 @@ func TestRoutesOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	full, bare := begin(t, rest.Options{}), begin(t, rest.Options{})
 	things := full.things()
-	_, theirs := full.tenant("acme")
-	_, likewise := bare.tenant("acme")
+	acme, theirs := full.tenant("acme")
+	other, likewise := bare.tenant("acme")
 	var doc document
 	if err := json.Unmarshal(rest.Document(), &doc); err != nil {
 		t.Fatal(err)
@@ -67,8 +66,8 @@ func TestRoutesOfAnotherTenant(t *testing.T) {
 				row.path = path
 			}
 			where, body := fill(row.path, things), fill(row.body, things)
-			for _, b := range []*bench{full, bare} { // entries of refusals follow a moment later
-				if err := b.app.Host.As(plugin.Principal{Type: "user", ID: "root"}).Flush(t.Context(), false); err != nil {
+			for _, of := range []*app.App{acme, other} { // each tenant has a ledger, which writes the entries of refusals a moment later
+				if err := of.As(of.Principal).Flush(t.Context(), false); err != nil {
 					t.Fatal(err)
 				}
 			}
