@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 )
 
 // ErrLineTooLong is what a [LineReader] returns for a line over its bound.
@@ -43,7 +44,8 @@ func NewLineReader(r io.Reader, limit int) *LineReader {
 // A last line without a newline is still a line. It returns io.EOF when there
 // is no more, ErrLineTooLong for a line over the bound, and the reader's own
 // error for anything else; what was read before a reader's error is still
-// returned first if it is a whole line.
+// returned first if it is a whole line. After a deadline of the reader it may be
+// called again.
 func (l *LineReader) ReadLine() ([]byte, error) {
 	l.settle()
 	for {
@@ -62,7 +64,11 @@ func (l *LineReader) ReadLine() ([]byte, error) {
 			if l.end > l.start && l.err == io.EOF {
 				return l.cut(l.end, 0), nil
 			}
-			return nil, l.err
+			err := l.err
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				l.err = nil // with a later deadline it goes on
+			}
+			return nil, err
 		}
 		if !l.fill() {
 			return nil, ErrNoRoom
