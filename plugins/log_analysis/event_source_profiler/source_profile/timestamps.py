@@ -124,10 +124,10 @@ class Clock:
             y, mo, d, h, mi, s, frac, zone = found.groups()
             if zone:
                 self.zoned += 1
-            at = _midnight(int(y), int(mo), int(d)) + int(h) * 3600 + int(mi) * 60 + int(s or 0)
+            second = _midnight(int(y), int(mo), int(d)) + int(h) * 3600 + int(mi) * 60 + int(s or 0)
             if s:
-                self._head, self._head_at = text[:_TO_SECONDS], at
-            return at + _fraction(frac) - _offset(zone)
+                self._head, self._head_at = text[:_TO_SECONDS], second
+            return second + _fraction(frac) - _offset(zone)
         found = _SYSLOG.match(text)
         if found is None and text[3:4] == " ":
             found = _SYSLOG.match(text, 4)  # after the day of the week

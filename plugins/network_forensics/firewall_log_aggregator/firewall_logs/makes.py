@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache, partial
-from typing import Callable, Dict, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Optional, Tuple, Union, cast
 
 from .row import ALLOW, CLOSED, DENY, UNKNOWN, Row, action, address, amount, port, protocol
 
@@ -45,7 +45,7 @@ _NETFILTER_USUAL = re.compile(
     r" SRC=([0-9A-Fa-f.:]+) DST=([0-9A-Fa-f.:]+) LEN=([0-9]{1,15})(?: (?:(?:TOS|PREC|TTL|ID|TC|HOPLIMIT|FLOWLBL)=" + _VALUE + r"|CE|DF|MF))*"
     r" PROTO=(" + _VALUE + r") SPT=([0-9]{1,5}) DPT=([0-9]{1,5})(?!\S)"
 )  # fmt: skip
-_row = partial(tuple.__new__, Row)  # as Row(...), without a call in between
+_row = cast("Callable[[Tuple[Any, ...]], Row]", partial(tuple.__new__, Row))  # as Row(...), without a call in between
 
 
 def netfilter(line: str) -> Found:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import re
-from json.encoder import encode_basestring as _quoted
 from functools import lru_cache
 from typing import Any, Dict, NamedTuple, Optional
 
@@ -16,6 +16,7 @@ _ACTIONS = {
 }
 _WORDS = {word: action for action, words in _ACTIONS.items() for word in words.split()}
 _PROTOCOLS = {"1": "icmp", "2": "igmp", "6": "tcp", "17": "udp", "41": "ipv6", "47": "gre", "50": "esp", "51": "ah", "58": "icmpv6", "89": "ospf", "112": "vrrp", "132": "sctp"}
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 _IPV4 = re.compile(r"(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}")
 _IPV6 = re.compile(r"(?=[^:]*:[^:]*:)[0-9A-Fa-f:]{2,39}(?:(?<=:)\d{1,3}(?:\.\d{1,3}){3})?")
 
