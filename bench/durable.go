@@ -124,19 +124,15 @@ func (l *lab) claimedCalls(ctx context.Context, group int, turn time.Duration, r
 			Call: call, Target: send, Fingerprint: call.ID, InputHash: "sha256:bench", Request: []byte(`{}`), PolicyVersion: "bench",
 			Deadline: now.Add(time.Minute), Record: record, At: now,
 		})
-		if err != nil || prior != nil {
-			return errors.Join(err, errWhere(prior != nil, "a key was claimed before"))
+		if prior != nil {
+			return errors.New("a key was claimed before")
+		}
+		if err != nil {
+			return err
 		}
 		res := &plugin.Result{Status: plugin.Succeeded, CallID: call.ID, Data: []byte(`{"sent":true}`)}
 		return book.Settle(ctx, lease, ledger.Outcome{State: ledger.Succeeded, Result: res}, record, time.Now())
 	})
-}
-
-func errWhere(wrong bool, text string) error {
-	if wrong {
-		return errors.New(text)
-	}
-	return nil
 }
 
 // ledgerEntries records calls, each waiting for its entry to be on the disk.

@@ -75,7 +75,7 @@ mounts/NAME/manifest.yaml in the data directory, and register that directory aga
   mortise mcp mount wiki --url https://wiki.example.com/mcp --oauth
   mortise mcp mount files --env ROOT=/srv/files -- /usr/local/bin/files-mcp
   mortise mcp mount github --host api.github.com --secret-env TOKEN -- /opt/github-mcp
-  mortise mcp mount memory --host registry.npmjs.org -- npx -y @example/memory@1.2.3
+  mortise mcp mount memory --host registry.example.com -- npx -y @example/memory@1.2.3
   mortise plugins show tracker`,
 		args: cobra.MinimumNArgs(1),
 		flags: func(cmd *cobra.Command) {
@@ -137,11 +137,11 @@ Claude Desktop, Codex, Cursor, OpenCode, VS Code or Windsurf. Credentials in it 
 secrets of the system, for that server alone; a variable that it names by ${NAME} is
 taken from the environment, and otherwise said to be missing. Commands reach the hosts
 that --host declares, or none; --only says for which servers that is. What npx fetches
-comes from registry.npmjs.org, and is pinned as far as its version is. The file stays as
+comes from the registry of npm, and is pinned as far as its version is. The file stays as
 it is: remove the servers there, and let the client use the host with 'mortise connect'.`,
 		example: `  mortise mcp import ~/.cursor/mcp.json --dry-run
   mortise mcp import ~/.cursor/mcp.json
-  mortise mcp import .mcp.json --only github --host registry.npmjs.org --host api.github.com`,
+  mortise mcp import .mcp.json --only github --host registry.example.com --host api.github.com`,
 		flags: func(cmd *cobra.Command) {
 			mountFlags(cmd, &m)
 			cmd.Flags().StringSliceVar(&only, "only", nil, "these servers alone, by their names")

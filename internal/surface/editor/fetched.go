@@ -14,11 +14,8 @@ import (
 // others execute it, which the sandbox does not do with what a program could have written.
 var fetches = map[string]bool{"npx": true, "pnpx": true, "bunx": true, "uvx": true, "pipx": true, "docker": true, "podman": true}
 
-// npxFile is what a mount has that starts a package of npm, and npmRegistry where that comes from.
-const (
-	npxFile     = "npx.sh"
-	npmRegistry = "registry.npmjs.org"
-)
+// npxFile is what a mount has that starts a package of npm.
+const npxFile = "npx.sh"
 
 //go:embed npx.sh
 var npxScript []byte
@@ -37,16 +34,19 @@ func (s Server) fetched() (command []string, files map[string][]byte, warning st
 	case program != "npx":
 		return nil, nil, "", fmt.Errorf("%s executes what it fetches when it starts, and the sandbox executes nothing that lies where a server may write: install the server, in the plugin's directory, /usr or /opt, and mount the program that it has", program)
 	}
-	registry := npmRegistry
+	registry := "" // the one that npm has by itself
 	for _, name := range []string{"npm_config_registry", "NPM_CONFIG_REGISTRY"} {
 		if u, err := url.Parse(s.Env[name]); err == nil && u.Host != "" {
 			registry = u.Host
 		}
 	}
 	if !slices.ContainsFunc(s.Hosts, func(host string) bool {
-		return host == registry || host == registry+":443" || strings.HasPrefix(host, ".") && strings.HasSuffix(registry, host)
+		return registry == "" || host == registry || host == registry+":443" || strings.HasPrefix(host, ".") && strings.HasSuffix(registry, host)
 	}) {
-		return nil, nil, "", fmt.Errorf("npx fetches the server when it starts, and its command declares no host to fetch it from: add --host %s, or install the server, in the plugin's directory, /usr or /opt, and mount the program that it has", registry)
+		if registry == "" {
+			registry = "with the host of npm's registry ('npm config get registry' prints it)"
+		}
+		return nil, nil, "", fmt.Errorf("npx fetches the server when it starts, and its command declares no host to fetch it from: add --host %s; or install the server, in the plugin's directory, /usr or /opt, and mount the program that it has", registry)
 	}
 	rest := command[1:]
 	for len(rest) > 0 && (rest[0] == "-y" || rest[0] == "--yes" || rest[0] == "-q" || rest[0] == "--quiet") {
