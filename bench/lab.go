@@ -15,6 +15,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
@@ -62,6 +63,7 @@ func newLab(ctx context.Context, quick bool) (*lab, error) {
 
 // openLab returns the lab that another process built in dir.
 func openLab(ctx context.Context, dir string, quick bool) (*lab, error) {
+	budget.Pace() // as a host that serves does; for all contestants alike
 	l := &lab{dir: dir, quick: quick, scratch: filepath.Join(dir, "scratch")}
 	// A version manager's shim is a shell script: ask once for what is behind it.
 	if out, err := exec.CommandContext(ctx, "python3", "-c", "import sys; print(sys.executable)").Output(); err == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -460,6 +461,7 @@ func (s *server) write(done chan<- struct{}) {
 	for open := true; open; {
 		_, open = <-s.wake
 		for {
+			runtime.Gosched() // other calls that can go on add their frames to the same write
 			s.outMu.Lock()
 			buf := s.buf
 			s.writing = len(buf) > 0

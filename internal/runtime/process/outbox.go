@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -159,6 +160,7 @@ func (o *outbox) write(w io.WriteCloser) {
 	for open := true; open; {
 		_, open = <-o.wake
 		for {
+			runtime.Gosched() // other callers that can go on add their frames to the same write
 			o.mu.Lock()
 			buf := o.buf
 			o.writing = len(buf) > 0 || len(o.large) > 0
