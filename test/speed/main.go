@@ -38,7 +38,7 @@ var counted = []bench{
 	{"internal/core/ledger", "BenchmarkRecordBehind", "20000x"},
 	{"internal/core/policy", "BenchmarkDecide/50/tool", "5000x"},
 	{"internal/core/schema", "BenchmarkCheck", "5000x"},
-	{"internal/base/canon", "BenchmarkHash", "5000x"},
+	{"internal/base/canon", "BenchmarkHash/ordered", "5000x"},
 	{"internal/runtime/process", "BenchmarkWarmCall$", "5000x"},
 	{"protocol", "BenchmarkParseFrame", "5000x"},
 }

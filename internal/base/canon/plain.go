@@ -13,16 +13,22 @@ import (
 // numbers of at most 15 digits, no deeper than plainDepth. Such a value has the spelling
 // that [spell] gives it, which the library makes. The speller leaves all other values, and
 // every value in doubt, to the library.
+//
+// What is spelled is out and then raw[from:at]: a value that comes without spaces, its members
+// in order, is its own spelling and is never copied.
 type speller struct {
 	raw     []byte
 	at      int
+	from    int
+	high    bool // there is a character beyond ASCII
 	out     []byte
 	members []member // of the objects that are open
 	sorted  []byte   // members of one object, while they are put in order
 }
 
-// A member is where a name and its value stand in the output.
-type member struct{ name, nameEnd, end int }
+// A member is where its name stands in the input, without the quotes, and where name and value
+// stand in the output.
+type member struct{ name, nameEnd, begin, end int }
 
 // Bounds of what is plain.
 const (
@@ -37,39 +43,57 @@ var spellers = sync.Pool{New: func() any { return new(speller) }}
 func plain(raw []byte, use func(form []byte)) bool {
 	s := spellers.Get().(*speller)
 	defer spellers.Put(s)
-	s.raw, s.at, s.out, s.members = raw, 0, s.out[:0], s.members[:0]
+	s.raw, s.at, s.from, s.high, s.out, s.members = raw, 0, 0, false, s.out[:0], s.members[:0]
 	defer func() { s.raw = nil }()
-	if !utf8.Valid(raw) {
-		return false
-	}
 	if !s.value(0) {
 		return false
 	}
-	if s.space(); s.at != len(raw) {
+	end := s.at
+	if s.space(); s.at != len(raw) || s.high && !utf8.Valid(raw) {
 		return false
 	}
+	if len(s.out) == 0 {
+		use(raw[s.from:end])
+		return true
+	}
+	s.copy()
 	use(s.out)
 	return true
 }
 
-func ascii(raw []byte) bool {
-	for _, c := range raw {
-		if c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
+// copy makes out the whole of what is spelled.
+func (s *speller) copy() {
+	s.out = append(s.out, s.raw[s.from:s.at]...)
+	s.from = s.at
 }
+
+// spelled returns how much is spelled.
+func (s *speller) spelled() int { return len(s.out) + s.at - s.from }
 
 // space passes over white space and returns the byte after it, 0 at the end.
 func (s *speller) space() byte {
+	if s.at < len(s.raw) && s.raw[s.at] > ' ' {
+		return s.raw[s.at]
+	}
+	return s.spaces()
+}
+
+func (s *speller) spaces() byte {
+	if s.at == len(s.raw) {
+		return 0
+	}
+	if s.at > s.from {
+		s.copy()
+	}
 	for ; s.at < len(s.raw); s.at++ {
 		switch c := s.raw[s.at]; c {
 		case ' ', '\t', '\n', '\r':
 		default:
+			s.from = s.at
 			return c
 		}
 	}
+	s.from = s.at
 	return 0
 }
 
@@ -100,29 +124,39 @@ func (s *speller) literal(word string) bool {
 		return false
 	}
 	s.at += len(word)
-	s.out = append(s.out, word...)
 	return true
 }
 
-// text copies a string with its quotes.
+// text passes over a string with its quotes.
 func (s *speller) text() bool {
-	begin := s.at
-	for at := begin + 1; ; at++ {
+	for at := s.at + 1; ; at++ {
 		if at = protocol.Plain(s.raw, at); at >= len(s.raw) {
 			return false
 		}
 		switch c := s.raw[at]; {
 		case c == '"':
 			s.at = at + 1
-			s.out = append(s.out, s.raw[begin:s.at]...)
 			return true
 		case c == '\\' || c < ' ':
 			return false
+		default:
+			s.high = true
 		}
 	}
 }
 
-// number copies a whole number. One with a fraction or an exponent, and -0, have another
+// name passes over a name of ASCII with its quotes. Names are sorted by their UTF-16 code
+// units, which are those characters.
+func (s *speller) name() bool {
+	at := protocol.Plain(s.raw, s.at+1)
+	if at >= len(s.raw) || s.raw[at] != '"' {
+		return false
+	}
+	s.at = at + 1
+	return true
+}
+
+// number passes over a whole number. One with a fraction or an exponent, and -0, have another
 // spelling than the one they came in.
 func (s *speller) number() bool {
 	begin := s.at
@@ -137,41 +171,36 @@ func (s *speller) number() bool {
 	if n == 0 || n > plainDigits || s.raw[digits] == '0' && s.at-begin > 1 {
 		return false
 	}
-	if s.at < len(s.raw) {
-		switch s.raw[s.at] {
-		case ',', ']', '}', ' ', '\t', '\n', '\r':
-		default:
-			return false
-		}
+	if s.at == len(s.raw) {
+		return true
 	}
-	s.out = append(s.out, s.raw[begin:s.at]...)
-	return true
+	switch s.raw[s.at] {
+	case ',', ']', '}', ' ', '\t', '\n', '\r':
+		return true
+	}
+	return false
 }
 
 func (s *speller) array(depth int) bool {
 	s.at++
-	s.out = append(s.out, '[')
 	for first := true; s.space() != ']'; first = false {
 		if !first {
 			if s.space() != ',' {
 				return false
 			}
 			s.at++
-			s.out = append(s.out, ',')
 		}
 		if !s.value(depth + 1) {
 			return false
 		}
 	}
 	s.at++
-	s.out = append(s.out, ']')
 	return true
 }
 
-// object copies an object, its members by name.
+// object spells an object, its members by name.
 func (s *speller) object(depth int) bool {
 	s.at++
-	s.out = append(s.out, '{')
 	mine := len(s.members)
 	inOrder := true
 	for first := true; s.space() != '}'; first = false {
@@ -180,51 +209,47 @@ func (s *speller) object(depth int) bool {
 				return false
 			}
 			s.at++
-			s.out = append(s.out, ',')
 		}
 		if s.space() != '"' {
 			return false
 		}
-		m := member{name: len(s.out)}
-		if !s.text() {
+		m := member{name: s.at + 1, begin: s.spelled()}
+		if !s.name() {
 			return false
 		}
-		if m.nameEnd = len(s.out); !ascii(s.out[m.name:]) {
-			return false // names are sorted by their UTF-16 code units
-		}
+		m.nameEnd = s.at - 1
 		if s.space() != ':' {
 			return false
 		}
 		s.at++
-		s.out = append(s.out, ':')
 		if !s.value(depth + 1) {
 			return false
 		}
-		m.end = len(s.out)
+		m.end = s.spelled()
 		if n := len(s.members); n > mine {
 			inOrder = inOrder && s.compare(s.members[n-1], m) < 0
 		}
 		s.members = append(s.members, m)
 	}
-	s.at++
 	if !inOrder && !s.sort(s.members[mine:]) {
 		return false
 	}
+	s.at++
 	s.members = s.members[:mine]
-	s.out = append(s.out, '}')
 	return true
 }
 
-// compare orders two members by their names, without the quotes: a name comes before the
-// longer ones that begin with it.
+// compare orders two members by their names: a name comes before the longer ones that begin
+// with it.
 func (s *speller) compare(a, b member) int {
-	return bytes.Compare(s.out[a.name+1:a.nameEnd-1], s.out[b.name+1:b.nameEnd-1])
+	return bytes.Compare(s.raw[a.name:a.nameEnd], s.raw[b.name:b.nameEnd])
 }
 
 // sort puts the members of the object that ends the output in order. It reports false where
 // two have one name.
 func (s *speller) sort(members []member) bool {
-	begin := members[0].name
+	s.copy()
+	begin := members[0].begin
 	slices.SortFunc(members, s.compare)
 	s.sorted = s.sorted[:0]
 	for i, m := range members {
@@ -234,7 +259,7 @@ func (s *speller) sort(members []member) bool {
 			}
 			s.sorted = append(s.sorted, ',')
 		}
-		s.sorted = append(s.sorted, s.out[m.name:m.end]...)
+		s.sorted = append(s.sorted, s.out[m.begin:m.end]...)
 	}
 	copy(s.out[begin:], s.sorted)
 	return true

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/binary"
 	"math"
 	"strconv"
 	"sync"
@@ -31,9 +32,29 @@ const (
 type machine struct {
 	in    []byte
 	at    int
-	fuel  int      // how many bytes of strings, and other values, may still be read
-	names [][]byte // of the members of the objects that it is in, that their schemas do not name
-	text  []byte   // a string whose escapes are resolved
+	fuel  int       // how many bytes of strings, and other values, may still be read
+	names []unnamed // of the objects that it is in
+	text  []byte    // a string whose escapes are resolved
+}
+
+// An unnamed is the name of a member that its object's schema does not name. Names of equal keys
+// may be equal.
+type unnamed struct {
+	key  uint64
+	name []byte
+}
+
+// keyOf mixes the length of a name with its first and last bytes.
+func keyOf(name []byte) uint64 {
+	n := len(name)
+	if n >= 8 {
+		return binary.LittleEndian.Uint64(name)*0x9e3779b97f4a7c15 ^ binary.LittleEndian.Uint64(name[n-8:]) ^ uint64(n)<<56
+	}
+	key := uint64(n)
+	for _, c := range name {
+		key = key<<8 | uint64(c)
+	}
+	return key
 }
 
 var machines = sync.Pool{New: func() any { return new(machine) }}
@@ -197,8 +218,8 @@ func (m *machine) object(p *program, depth int) verdict {
 		return unsure // formats are of strings; the library knows
 	}
 	var seen [maxMembers / 64]uint64
-	unnamed := len(m.names)
-	defer func() { m.names = m.names[:unnamed] }()
+	first := len(m.names)
+	defer func() { m.names = m.names[:first] }()
 	count, required := 0, 0
 	m.at++
 	if m.space(); m.is('}') {
@@ -209,7 +230,10 @@ func (m *machine) object(p *program, depth int) verdict {
 		if !ok || escaped {
 			return unsure
 		}
-		at, named := p.member[string(name)]
+		at, named := 0, false
+		if len(p.member) > 0 {
+			at, named = p.member[string(name)]
+		}
 		if named {
 			if seen[at/64]&(1<<(at%64)) != 0 {
 				return unsure // a name that is there twice
@@ -219,15 +243,16 @@ func (m *machine) object(p *program, depth int) verdict {
 				required++
 			}
 		} else {
-			if len(m.names)-unnamed >= maxUnnamed {
+			if len(m.names)-first >= maxUnnamed {
 				return unsure
 			}
-			for _, other := range m.names[unnamed:] {
-				if string(other) == string(name) {
+			key := keyOf(name)
+			for i := range m.names[first:] {
+				if other := &m.names[first+i]; other.key == key && string(other.name) == string(name) {
 					return unsure
 				}
 			}
-			m.names = append(m.names, name)
+			m.names = append(m.names, unnamed{key, name})
 		}
 		if m.space(); !m.is(':') {
 			return unsure
