@@ -260,8 +260,9 @@ func Plain(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 { // eight at a time
 		w := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := w^(ones*'"'), w^(ones*'\\')
-		// The lowest bit set is in the first byte looked for; higher ones may err.
-		if stop := ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*' ')&^w | w) & highs; stop != 0 {
+		// The lowest bit set is in the first byte looked for; higher ones may err. A byte that
+		// is no ASCII sets it in each of the four.
+		if stop := ((quote - ones) | (slash - ones) | (w - ones*' ') | w) & highs; stop != 0 {
 			return i + bits.TrailingZeros64(stop)/8
 		}
 	}

@@ -79,3 +79,32 @@ func BenchmarkFast(b *testing.B) {
 		})
 	}
 }
+
+// Plain looks at eight bytes at a time; it stops where a look at each byte does.
+func TestPlainStopsAtTheFirstByteThatIsNotPlain(t *testing.T) {
+	t.Parallel()
+	each := func(b []byte, i int) int {
+		for ; i < len(b); i++ {
+			if c := b[i]; c == '"' || c == '\\' || c < ' ' || c >= 0x80 {
+				break
+			}
+		}
+		return i
+	}
+	line := make([]byte, 27)
+	for at := range line {
+		for one := range 256 {
+			for _, other := range []byte{'a', ' ', 0x7f, '!', '#', '[', ']', '"', '\\', 0x00, 0x1f, 0x80, 0xa0, 0xa2, 0xff} {
+				for i := range line {
+					line[i] = other
+				}
+				line[at] = byte(one)
+				for _, from := range []int{0, 1, at} {
+					if got, want := Plain(line, from), each(line, from); got != want {
+						t.Fatalf("Plain(%q, %d) is %d, and byte by byte it is %d", line, from, got, want)
+					}
+				}
+			}
+		}
+	}
+}

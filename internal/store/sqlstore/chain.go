@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/plugin"
@@ -145,10 +146,13 @@ func (w *writer) arguments(entries []plugin.Entry) []any {
 			same[0] = e.Chain
 		}
 		args = append(args, same[0], e.Seq, e.At.UnixMicro(), common(1, e.Tenant), common(2, string(e.Kind)), e.Subject, common(3, e.Principal),
-			string(e.Body), common(4, e.Prev), common(4, e.Hash))
+			textOf(e.Body), common(4, e.Prev), common(4, e.Hash))
 	}
 	return args
 }
+
+// textOf returns the body of an entry as text, without a copy of it: nothing changes a body.
+func textOf(body []byte) string { return unsafe.String(unsafe.SliceData(body), len(body)) }
 
 // columns returns entries as one array for each of entryColumns.
 func columns(entries []plugin.Entry) []any {
@@ -159,7 +163,7 @@ func columns(entries []plugin.Entry) []any {
 		for c, n := range [...]int64{e.Chain, e.Seq, e.At.UnixMicro()} {
 			numbers[c] = append(numbers[c], n)
 		}
-		for c, text := range [...]string{e.Tenant, string(e.Kind), e.Subject, e.Principal, string(e.Body), e.Prev, e.Hash} {
+		for c, text := range [...]string{e.Tenant, string(e.Kind), e.Subject, e.Principal, textOf(e.Body), e.Prev, e.Hash} {
 			texts[c] = append(texts[c], text)
 		}
 	}
