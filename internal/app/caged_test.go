@@ -25,11 +25,17 @@ func caged(t *testing.T, config, manifest, code string) *app.App {
 	write(t, home, "mortise.yaml", config)
 	write(t, dir, "manifest.yaml", manifest, "plugin.py", code)
 	a := open(t, home)
+	needsFullSandbox(t, a)
+	register(t, a, dir, false)
+	return a
+}
+
+// needsFullSandbox skips the test on a machine that lacks a wall, and says which.
+func needsFullSandbox(t *testing.T, a *app.App) {
+	t.Helper()
 	if r := a.Sandbox.Report(); r.Level != sandbox.Full {
 		t.Skipf("not run: this machine reaches isolation level %s; it lacks %+v", r.Level, r.Missing())
 	}
-	register(t, a, dir, false)
-	return a
 }
 
 // A plugin has no network of its own, and the host's for what it was granted:

@@ -156,9 +156,7 @@ func TestAServerOnStdioReachesTheHostsItDeclares(t *testing.T) {
 	home := t.TempDir()
 	write(t, home, "mortise.yaml", allowAll+fmt.Sprintf("egress:\n  loopback: [granted]\n  map: {mapped.example.com: %q, example.com: %q}\n", plainAt, secureAt))
 	a := open(t, home)
-	if a.Runner.Level() != "full" {
-		t.Skip("there is no complete sandbox here")
-	}
+	needsFullSandbox(t, a)
 	mount(t, a, fetcher(t, "granted", root, plainAt, secureAt, "mapped.example.com", "example.com"))
 	mount(t, a, fetcher(t, "alone", root, plainAt, "localhost", "10.1.2.3"))
 	mount(t, a, fetcher(t, "closed", root))
@@ -229,9 +227,7 @@ func TestAServerOnStdioReachesTheHostsItDeclares(t *testing.T) {
 func TestTheHostsOfAServerOnStdioAreApproved(t *testing.T) {
 	t.Parallel()
 	a := mountHome(t)
-	if a.Runner.Level() != "full" {
-		t.Skip("there is no complete sandbox here")
-	}
+	needsFullSandbox(t, a)
 	mount(t, a, fetcher(t, "notes", nil, "api.example.com"))
 	dir := t.TempDir()
 	write(t, dir, "manifest.yaml", strings.Replace(fetcher(t, "notes", nil, "api.example.com", "evil.example.com"), "1.0.0", "1.0.1", 1))

@@ -83,9 +83,7 @@ func TestAServerThatNpxFetches(t *testing.T) {
 	home := t.TempDir()
 	write(t, home, "mortise.yaml", allowAll+"egress: {loopback: [memory, lost]}\n")
 	a := open(t, home)
-	if a.Runner.Level() != "full" {
-		t.Skip("there is no complete sandbox here")
-	}
+	needsFullSandbox(t, a)
 	s := editor.Server{Name: "memory", Command: []string{"npx", "-y", "@example/memory@1.2.3", "a b", "c"}, Env: map[string]string{"npm_config_registry": npm.URL}, Hosts: []string{at}}
 	m, err := s.Mount("memory", os.LookupEnv)
 	if err != nil || m.Warning != "" {
