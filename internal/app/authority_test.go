@@ -17,7 +17,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/handed"
 	"github.com/mortise-dev/mortise/internal/core/approval"
-	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/plugin"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
@@ -347,9 +346,7 @@ func thievesAt(t *testing.T, home string) *app.App {
 	write(t, home, "mortise.yaml", "policy: {files: [all.cedar], configure: [root], groups: {people: [ann]}}\napprovals: {by: [bob]}\nintents: {Gate.Meet: planner}\n",
 		"all.cedar", "@untrusted(\"allow\") permit (principal, action in [Action::\"execute\", Action::\"list\"], resource) unless { resource in Plugin::\"asking\" };\n@approval(\"it is asked about\") permit (principal, action == Action::\"execute\", resource in Plugin::\"asking\");\n")
 	a := open(t, home)
-	if r := a.Sandbox.Report(); r.Level != sandbox.Full {
-		t.Skipf("not run: this machine reaches isolation level %s; it lacks %+v", r.Level, r.Missing())
-	}
+	needsFullSandbox(t, a)
 	for name, more := range map[string]string{
 		"reader":  "runner: {kind: process, command: [" + fmt.Sprintf("%q, reader, reader", self) + "]}\n",
 		"asking":  "runner: {kind: process, command: [" + fmt.Sprintf("%q, reader, asking", self) + "]}\n",
