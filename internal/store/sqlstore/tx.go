@@ -41,7 +41,7 @@ func (t *tx) Append(e plugin.Entry) {
 	if len(e.Body) == 0 {
 		e.Body = []byte("null")
 	}
-	if e.Kind == "" || !storable(e.Tenant, string(e.Kind), e.Subject, e.Principal, string(e.Body)) {
+	if e.Kind == "" || !storable(e.Tenant, string(e.Kind), e.Subject, e.Principal, textOf(e.Body)) {
 		t.fail(fmt.Errorf("entry %q about %q cannot be kept: it has no kind, or text that is not UTF-8 without NUL", e.Kind, e.Subject))
 		return
 	}
