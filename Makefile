@@ -2,6 +2,7 @@
 
 GO      ?= go
 BIN     := bin/mortise
+DOCREAD := internal/service/extract/bin/docread
 PCAPSUM := plugins/network_forensics/pcap_metadata_summary/bin/pcapsum
 HOME_DIR := $(CURDIR)/.mortise
 LOG     ?= $(firstword $(wildcard /var/log/dpkg.log /var/log/syslog /var/log/messages /var/log/pacman.log /var/log/dnf.log /var/log/install.log))
@@ -13,9 +14,11 @@ help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z][a-z\/-]*:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/mortise, with the launcher of cages and the reader of captures inside, and the plugin in Go
+build: ## build bin/mortise, with the programs that it carries, and the plugin in Go
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o internal/runtime/sandbox/bin/cage ./cmd/cage
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o $(PCAPSUM) ./cmd/pcapsum
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o bin/docread ./cmd/docread
+	CGO_ENABLED=0 $(GO) run -trimpath ./cmd/pack bin/docread $(DOCREAD).gz $(PCAPSUM) plugins/bin/pcapsum.gz
 	CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags="-s -w" -o $(BIN) ./cmd/mortise
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o plugins/outreach/write_outcome/write_outcome ./plugins/outreach/write_outcome
 
@@ -70,4 +73,4 @@ verify: generate ## fail if generate changes a file
 
 .PHONY: clean
 clean: ## remove what was built, and the data of `make run`
-	rm -rf bin dist .mortise internal/runtime/sandbox/bin/cage $(PCAPSUM)
+	rm -rf bin dist .mortise internal/runtime/sandbox/bin/cage $(PCAPSUM) plugins/bin/pcapsum.gz $(DOCREAD).gz

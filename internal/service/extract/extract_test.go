@@ -21,15 +21,19 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/internal/service/extract"
+	"github.com/mortise-dev/mortise/internal/service/extract/reader"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // hang is the first argument of a worker that answers nothing.
 const hang = "hang"
 
+// asReader is the first argument of this program where it is the reader of documents.
+const asReader = "reader"
+
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == extract.Arg {
-		os.Exit(extract.Worker(os.Args[2:], os.Stdin, os.Stdout))
+	if len(os.Args) > 1 && os.Args[1] == asReader {
+		os.Exit(reader.Main(os.Args[2:], os.Stdin, os.Stdout))
 	}
 	if len(os.Args) > 1 && os.Args[1] == hang {
 		time.Sleep(time.Hour)
@@ -68,7 +72,7 @@ func open(t *testing.T, change func(*extract.Options)) *extract.Extractor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := extract.Options{Sandbox: box, Command: []string{program, extract.Arg}, Dir: shared.dir, Scratch: t.TempDir(), Tesseract: "no-tesseract-here"}
+	o := extract.Options{Sandbox: box, Command: []string{program, asReader}, Dir: shared.dir, Scratch: t.TempDir(), Tesseract: "no-tesseract-here"}
 	if change != nil {
 		change(&o)
 	}
