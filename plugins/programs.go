@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/carried"
@@ -17,23 +18,25 @@ import (
 // are executable, as a package is installed with the modes that it comes with.
 type tree struct {
 	fs.ReadDirFS
-	programs map[string]*carried.Program // by their paths, each alone in a directory bin
+	programs func() map[string]*carried.Program // by their paths, each alone in a directory bin
 }
 
 // withPrograms returns the files with those programs that the host was built with.
 func withPrograms(files fs.ReadDirFS, packed fs.FS) tree {
-	t := tree{files, map[string]*carried.Program{}}
-	for place, name := range places {
-		if program, err := carried.Find(packed, name); err == nil {
-			t.programs[place] = program
+	return tree{files, sync.OnceValue(func() map[string]*carried.Program {
+		found := map[string]*carried.Program{}
+		for place, name := range places {
+			if program, err := carried.Find(packed, name); err == nil {
+				found[place] = program
+			}
 		}
-	}
-	return t
+		return found
+	})}
 }
 
 // Open opens a file. A program is unpacked when it is read.
 func (t tree) Open(name string) (fs.File, error) {
-	if p := t.programs[name]; p != nil {
+	if p := t.programs()[name]; p != nil {
 		return &program{info: programInfo(name, p), of: p}, nil
 	}
 	if entries := t.beside(name); entries != nil && path.Base(name) == "bin" {
@@ -65,7 +68,7 @@ func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
 
 // beside returns what programs add to a directory: itself to bin, and bin to the package.
 func (t tree) beside(dir string) []fs.DirEntry {
-	for place, p := range t.programs {
+	for place, p := range t.programs() {
 		switch dir {
 		case path.Dir(place):
 			return []fs.DirEntry{programInfo(place, p)}

@@ -28,7 +28,8 @@ type Program struct {
 	Size   int64
 	Digest [sha256.Size]byte // of what it is unpacked
 
-	packed []byte
+	tree fs.FS
+	name string // in it
 }
 
 // Pack compresses a program: a gzip file whose comment is the SHA-256 of what is in it.
@@ -51,34 +52,57 @@ func Pack(code []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Open reads what stands around a packed program, and not the program.
-func Open(packed []byte) (*Program, error) {
-	r, err := gzip.NewReader(bytes.NewReader(packed))
+// Find opens the packed program that stands under a name. It reads what stands around the
+// program, and not the program. The error is [fs.ErrNotExist] where the host was built
+// without it, as by go build and go install.
+func Find(tree fs.FS, name string) (*Program, error) {
+	file, err := tree.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("this is no packed program: %w", err)
+		return nil, err
 	}
-	p := &Program{packed: packed, Size: int64(binary.LittleEndian.Uint32(packed[len(packed)-4:]))}
+	defer file.Close()
+	r, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no packed program: %w", name, err)
+	}
+	size, err := sizeOf(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no packed program: %w", name, err)
+	}
+	p := &Program{Size: size, tree: tree, name: name}
 	if n, err := hex.Decode(p.Digest[:], []byte(r.Comment)); err != nil || n != sha256.Size || len(r.Comment) != 2*sha256.Size {
-		return nil, errors.New("this is no packed program: it does not give its digest")
+		return nil, fmt.Errorf("%s is no packed program: it does not give its digest", name)
 	}
 	return p, nil
 }
 
-// Find opens the program that stands under a name. It returns an error that is
-// [fs.ErrNotExist] where the host was built without it, as by go build and go install.
-func Find(tree fs.FS, name string) (*Program, error) {
-	packed, err := fs.ReadFile(tree, name)
+// sizeOf returns what the end of a gzip file says of the size of what is in it.
+func sizeOf(file fs.File) (int64, error) {
+	info, err := file.Stat()
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return Open(packed)
+	at, ok := file.(io.ReaderAt)
+	if !ok {
+		return 0, errors.New("it can be read from its beginning only")
+	}
+	var end [4]byte
+	if _, err := at.ReadAt(end[:], info.Size()-int64(len(end))); err != nil {
+		return 0, err
+	}
+	return int64(binary.LittleEndian.Uint32(end[:])), nil
 }
 
 // Code unpacks it.
 func (p *Program) Code() ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(p.packed))
+	file, err := p.tree.Open(p.name)
 	if err != nil {
 		return nil, err
+	}
+	defer file.Close()
+	r, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking a program: %w", err)
 	}
 	code := make([]byte, 0, min(p.Size, maxSize)+bytes.MinRead)
 	b := bytes.NewBuffer(code)
