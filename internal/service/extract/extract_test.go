@@ -262,6 +262,36 @@ func TestFormatsGiveTheirText(t *testing.T) {
 	}
 }
 
+// TestTheProgramThatTheHostCarriesReads takes no other program: it is put on the disk for the
+// first file, and the next host that was built the same finds it there.
+func TestTheProgramThatTheHostCarriesReads(t *testing.T) {
+	if _, err := os.Stat("bin/docread.gz"); err != nil {
+		t.Skip("make build has not put the program there: ", err)
+	}
+	dir := filepath.Join(t.TempDir(), "made")
+	var first os.FileInfo
+	for range 2 {
+		x := open(t, func(o *extract.Options) { o.Command, o.Dir = nil, dir })
+		for _, f := range []extract.File{{Data: docx()}, {Data: xlsx(t)}, {Data: []byte(mail), MIME: "message/rfc822"}, {Data: []byte("caf\xe9"), MIME: "text/plain"}} {
+			if got, err := x.Extract(t.Context(), f, extract.Never); err != nil || got.Text == "" {
+				t.Errorf("%.40q gives %q: %v", f.Data, got.Text, err)
+			}
+		}
+		info, err := os.Stat(filepath.Join(dir, "docread"))
+		if err != nil || info.Mode().Perm() != 0o500 {
+			t.Fatalf("the program: %v, %v", info, err)
+		}
+		if first != nil && !os.SameFile(first, info) {
+			t.Error("the program was written again")
+		}
+		first = info
+	}
+	x := open(t, func(o *extract.Options) { o.Command, o.Dir = nil, "" })
+	if _, err := x.Extract(t.Context(), extract.File{Data: docx()}, extract.Never); plugin.CodeOf(err) != plugin.CodeLaunchFailed {
+		t.Errorf("without a directory: %v", err)
+	}
+}
+
 // bomb is an archive of one member that inflates to so many MiB.
 func bomb(name string, mib int) []byte {
 	var b bytes.Buffer
