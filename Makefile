@@ -2,9 +2,14 @@
 
 GO      ?= go
 BIN     := bin/mortise
+DOCREAD := internal/service/extract/bin/docread.gz
+CAGE    := internal/runtime/sandbox/bin/cage
 PCAPSUM := plugins/network_forensics/pcap_metadata_summary/bin/pcapsum
 HOME_DIR := $(CURDIR)/.mortise
 LOG     ?= $(firstword $(wildcard /var/log/dpkg.log /var/log/syslog /var/log/messages /var/log/pacman.log /var/log/dnf.log /var/log/install.log))
+# What the host is made of and others wrote: it is compiled beside the programs that the host carries, which
+# are linked one by one.
+OTHERS = $(shell $(GO) list -deps -tags grpcnotrace -f '{{with .Module}}{{if not .Main}}{{$$.ImportPath}}{{end}}{{end}}' ./cmd/mortise)
 LISTEN  ?= 127.0.0.1:8080
 TARGETS ?=
 
@@ -13,11 +18,15 @@ help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z][a-z\/-]*:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/mortise, with the launcher of cages and the reader of captures inside, and the plugin in Go
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o internal/runtime/sandbox/bin/cage ./cmd/cage
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o $(PCAPSUM) ./cmd/pcapsum
+build: ## build bin/mortise, with the programs that it carries, and the plugin in Go
+	@CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags="-s -w -buildid=" -o bin/made/ \
+		./cmd/cage ./cmd/docread ./cmd/pack ./cmd/pcapsum ./plugins/outreach/write_outcome $(OTHERS)
+	mkdir -p $(dir $(PCAPSUM))
+	mv bin/made/cage $(CAGE)
+	mv bin/made/pcapsum $(PCAPSUM)
+	mv bin/made/write_outcome plugins/outreach/write_outcome/write_outcome
+	bin/made/pack bin/made/docread $(DOCREAD) $(PCAPSUM) plugins/bin/pcapsum.gz
 	CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags="-s -w" -o $(BIN) ./cmd/mortise
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o plugins/outreach/write_outcome/write_outcome ./plugins/outreach/write_outcome
 
 .PHONY: dist
 dist: ## write a release to dist: archives, bundles for Claude Desktop, the plugin for Claude Code, their sums
@@ -70,4 +79,4 @@ verify: generate ## fail if generate changes a file
 
 .PHONY: clean
 clean: ## remove what was built, and the data of `make run`
-	rm -rf bin dist .mortise internal/runtime/sandbox/bin/cage $(PCAPSUM)
+	rm -rf bin dist .mortise $(CAGE) $(DOCREAD) $(PCAPSUM) plugins/bin/pcapsum.gz

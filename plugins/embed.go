@@ -8,15 +8,25 @@ import (
 )
 
 // A directory's embedding leaves out names that begin with an underscore, so
-// those that Python needs are named.
+// those that Python needs are named. The directories bin of the sources are left
+// out: their programs are carried compressed.
 //
-//go:embed log_analysis network_forensics threat_modeling
+//go:embed log_analysis/*/[A-Zac-z]* network_forensics/*/[A-Zac-z]* threat_modeling/*/[A-Zac-z]*
 //go:embed log_analysis/*/*/__init__.py network_forensics/*/*/__init__.py threat_modeling/*/*/__init__.py
 var embedded embed.FS
 
-// Files are the plugins' directories, with what make build put into their bin
-// directories.
-var Files fs.FS = runnable{embedded}
+// What make build put there: programs of plugins, compressed.
+//
+//go:embed all:bin
+var packed embed.FS
+
+// places are where programs stand in the packages, by their names in the host.
+var places = map[string]string{
+	"network_forensics/pcap_metadata_summary/bin/pcapsum": "bin/pcapsum.gz",
+}
+
+// Files are the plugins' directories, with the programs that the host carries for them.
+var Files fs.FS = withPrograms(embedded, packed)
 
 // Dirs names them.
 var Dirs = []string{

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/base/carried"
 )
 
 // A builder runs the Go toolchain over a source directory. What it makes on the way is in a
@@ -29,17 +31,21 @@ func (b *builder) close() { _ = os.RemoveAll(b.work) }
 // there, so that what make build has put there stays and is not taken.
 const (
 	cagePlace    = "internal/runtime/sandbox/bin/cage"
-	pcapsumPlace = "plugins/network_forensics/pcap_metadata_summary/bin/pcapsum"
+	docreadPlace = "internal/service/extract/bin/docread.gz"
+	pcapsumPlace = "plugins/bin/pcapsum.gz"
 )
 
 // host returns the host for a target, built as make build does it.
 func (b *builder) host(ctx context.Context, t target) ([]byte, error) {
-	pcapsum, err := b.program(ctx, t, "pcapsum", "-s -w -buildid=", nil)
-	if err != nil {
-		return nil, err
+	overlay := map[string]string{cagePlace: ""}
+	for place, name := range map[string]string{docreadPlace: "docread", pcapsumPlace: "pcapsum"} {
+		var err error
+		if overlay[place], err = b.packed(ctx, t, name); err != nil {
+			return nil, err
+		}
 	}
-	overlay := map[string]string{pcapsumPlace: pcapsum, cagePlace: ""}
 	if t.os == "linux" { // the only system with sandboxes
+		var err error
 		if overlay[cagePlace], err = b.program(ctx, t, "cage", "-s -w -buildid=", nil); err != nil {
 			return nil, err
 		}
@@ -49,6 +55,23 @@ func (b *builder) host(ctx context.Context, t target) ([]byte, error) {
 		return nil, err
 	}
 	return os.ReadFile(path)
+}
+
+// packed builds a command that the host carries compressed.
+func (b *builder) packed(ctx context.Context, t target, name string) (string, error) {
+	path, err := b.program(ctx, t, name, "-s -w -buildid=", nil)
+	if err != nil {
+		return "", err
+	}
+	code, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	packed, err := carried.Pack(code)
+	if err != nil {
+		return "", fmt.Errorf("packing %s: %w", name, err)
+	}
+	return path + ".gz", os.WriteFile(path+".gz", packed, 0o600)
 }
 
 // program builds a command of the sources, and returns where it is. In an overlay a path in the

@@ -91,7 +91,7 @@ func TestTwoDirectoriesGiveTheSameBytes(t *testing.T) {
 	first := released(t)
 	copied := filepath.Join(t.TempDir(), "elsewhere")
 	copySources(t, copied)
-	for _, place := range []string{cagePlace, pcapsumPlace} {
+	for _, place := range []string{cagePlace, docreadPlace, pcapsumPlace} {
 		path := filepath.Join(copied, place)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)

@@ -22,8 +22,8 @@ const licensesName = "THIRD_PARTY_LICENSES"
 // consoleLicenses has those of the packages of npm that the console is built from.
 const consoleLicenses = "console/licenses.txt"
 
-// carried is what is in the program and in none of the files that are found, by name.
-var carried = map[string]string{
+// within is what is in the program and in none of the files that are found, by name.
+var within = map[string]string{
 	"MITRE ATT&CK, ids and names of techniques": "(c) 2025 The MITRE Corporation. This work is reproduced and distributed with the permission of The MITRE Corporation.",
 	"PDFium, as WebAssembly in github.com/klippa-app/go-pdfium": "Copyright The PDFium Authors. Its licences, BSD-3-Clause and Apache-2.0, and those of the libraries in it\n" +
 		"are in its sources: https://pdfium.googlesource.com/pdfium/+/refs/heads/main/LICENSE and the directory third_party there.",
@@ -43,7 +43,7 @@ type listed struct {
 // each module that is built into one of its programs, also where they are for one directory of a
 // module only, and those of the console. A module without any is an error.
 func (b *builder) licenses(ctx context.Context, t target) ([]byte, error) {
-	programs := []string{"./cmd/mortise", "./cmd/pcapsum"}
+	programs := []string{"./cmd/mortise", "./cmd/docread", "./cmd/pcapsum"}
 	if t.os == "linux" {
 		programs = append(programs, "./cmd/cage")
 	}
@@ -112,8 +112,8 @@ func licensesText(found map[string]map[string]string) ([]byte, error) {
 			text.WriteByte('\n')
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(carried)) {
-		fmt.Fprintf(&text, "\n%s\n%s\n%[1]s\n\n%s\n", strings.Repeat("=", 80), name, carried[name])
+	for _, name := range slices.Sorted(maps.Keys(within)) {
+		fmt.Fprintf(&text, "\n%s\n%s\n%[1]s\n\n%s\n", strings.Repeat("=", 80), name, within[name])
 	}
 	return text.Bytes(), nil
 }

@@ -180,9 +180,7 @@ func (a *App) openState(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := a.openFiles(); err != nil {
-		return err
-	}
+	a.openFiles()
 	if err := a.openKept(ctx); err != nil {
 		return err
 	}

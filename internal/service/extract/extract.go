@@ -1,9 +1,9 @@
 // Package extract wins text from files: HTML, PDF, Word, PowerPoint, Excel, mail
 // and images.
 //
-// Files come from strangers. Plain text is read here; every other format is
-// parsed by a worker, a process in a cage without network and with bounds on
-// memory and time, which one file after the other goes through. A file that
+// Files come from strangers. Text in UTF-8 is read here; all else is parsed by a
+// worker, a program of its own (package reader) in a cage without network and with
+// bounds on memory and time, which one file after the other goes through. A file that
 // crashes it, or holds it up, costs that file and the worker, and nothing else.
 // Images are read by tesseract, in a cage too, where that is installed.
 //
@@ -17,11 +17,12 @@ package extract
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
+	"github.com/mortise-dev/mortise/internal/service/extract/document"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -30,9 +31,9 @@ const Version = "2"
 
 // Bounds of one file.
 const (
-	MaxFile  = 64 << 20 // bytes
-	MaxText  = 16 << 20 // bytes of the text that comes of it
-	maxPages = 500      // that are read by OCR
+	MaxFile  = document.MaxFile // bytes
+	MaxText  = document.MaxText // bytes of the text that comes of it
+	maxPages = 500              // that are read by OCR
 )
 
 // A Mode says when text is read from pictures (Shu: "always | auto | fallback |
@@ -81,38 +82,15 @@ type Text struct {
 }
 
 // A Refusal says that a file gives no text, and that it is the file's fault.
-type Refusal struct {
-	Reason  string // as skips are named: unsupported_format, too_large, empty_extraction, other
-	Code    plugin.Code
-	Message string
+type Refusal = document.Refusal
 
-	// Passing: the same file may give text once something is installed here.
-	Passing bool
-}
-
-func (r *Refusal) Error() string { return r.Message }
-
-// Final reports whether the same file is refused whenever it comes: it is the
-// file that cannot be read, and not this host that could not read it.
-func (r *Refusal) Final() bool {
-	return !r.Passing && (r.Code == plugin.CodeInvalidInput || r.Code == plugin.CodeInputTooLarge)
-}
-
-// The reasons, as the Shu contract spells them.
+// The reasons of a refusal.
 const (
-	Unsupported = "unsupported_format"
-	TooLarge    = "too_large"
-	Empty       = "empty_extraction"
-	Other       = "other"
+	Unsupported = document.Unsupported
+	TooLarge    = document.TooLarge
+	Empty       = document.Empty
+	Other       = document.Other
 )
-
-func refuse(reason, format string, args ...any) error {
-	code := plugin.CodeInvalidInput
-	if reason == TooLarge {
-		code = plugin.CodeInputTooLarge
-	}
-	return &Refusal{Reason: reason, Code: code, Message: fmt.Sprintf(format, args...)}
-}
 
 // Coded returns an error of this package as one with a code.
 func Coded(err error) error {
@@ -126,8 +104,8 @@ func Coded(err error) error {
 // Options say how files are read.
 type Options struct {
 	Sandbox   *sandbox.Sandbox
-	Command   []string      // starts a worker; the first is an absolute path
-	Dir       string        // a cache of compiled code; "" makes each worker compile it again
+	Command   []string      // starts a worker, the first an absolute path; the program that the host carries where it is empty
+	Dir       string        // where that program and compiled code are kept; without it each worker compiles again
 	Scratch   string        // where workers have their directories
 	Hide      []string      // of the machine, from workers
 	Memory    int64         // bytes of a worker; 1 GiB where it is 0
@@ -165,7 +143,7 @@ func (x *Extractor) Close() error { return x.pool.close() }
 func (x *Extractor) Extract(ctx context.Context, f File, mode Mode) (Text, error) {
 	began := time.Now()
 	if len(f.Data) > MaxFile {
-		return Text{}, refuse(TooLarge, "the file has %d bytes; at most %d are read", len(f.Data), MaxFile)
+		return Text{}, document.Refuse(document.TooLarge, "the file has %d bytes; at most %d are read", len(f.Data), MaxFile)
 	}
 	kind, err := kindOf(f)
 	if err != nil {
@@ -178,10 +156,10 @@ func (x *Extractor) Extract(ctx context.Context, f File, mode Mode) (Text, error
 	if t.Took = time.Since(began); t.Kind == "" {
 		t.Kind = kind
 	}
-	t.Text = tidy(t.Text)
+	t.Text = document.Tidy(t.Text)
 	switch {
 	case len(t.Text) > MaxText:
-		return Text{}, refuse(TooLarge, "the text of the file has %d bytes; at most %d are kept", len(t.Text), MaxText)
+		return Text{}, document.Refuse(document.TooLarge, "the text of the file has %d bytes; at most %d are kept", len(t.Text), MaxText)
 	case strings.TrimSpace(t.Text) == "":
 		hint, passing := x.hint(kind, mode)
 		return Text{}, &Refusal{Reason: Empty, Code: plugin.CodeInvalidInput, Message: "no text came of the file, a " + kind + hint, Passing: passing}
@@ -193,7 +171,7 @@ func (x *Extractor) Extract(ctx context.Context, f File, mode Mode) (Text, error
 // be installed here.
 func (x *Extractor) hint(kind string, mode Mode) (hint string, passing bool) {
 	switch {
-	case kind != kindPDF && kind != kindImage:
+	case kind != document.PDF && kind != document.Image:
 		return "", false
 	case mode == Never:
 		return "; the OCR mode is never", false
@@ -205,15 +183,16 @@ func (x *Extractor) hint(kind string, mode Mode) (hint string, passing bool) {
 
 // read returns the text of a file of a known kind.
 func (x *Extractor) read(ctx context.Context, kind string, f File, mode Mode) (Text, error) {
-	switch kind {
-	case kindText:
-		return plain(f.Data)
-	case kindImage:
+	switch {
+	case kind == document.Text && utf8.Valid(f.Data):
+		text := strings.TrimPrefix(string(f.Data), "\ufeff")
+		return Text{Text: text, Method: "text", Engine: "text", Confidence: 1, Details: map[string]any{"encoding": "utf-8"}}, nil
+	case kind == document.Image:
 		if mode == Never {
-			return Text{}, refuse(Empty, "the file is a picture, and the OCR mode is never")
+			return Text{}, document.Refuse(document.Empty, "the file is a picture, and the OCR mode is never")
 		}
 		return x.ocr.image(ctx, f.Data)
-	case kindPDF:
+	case kind == document.PDF:
 		return x.pdf(ctx, f, mode)
 	}
 	return x.pool.text(ctx, kind, f)
@@ -228,7 +207,7 @@ func (x *Extractor) pdf(ctx context.Context, f File, mode Mode) (Text, error) {
 	case mode == Auto && missing == nil:
 		return x.pages(ctx, f)
 	}
-	t, err := x.pool.text(ctx, kindPDF, f)
+	t, err := x.pool.text(ctx, document.PDF, f)
 	if err != nil || mode == Never || strings.TrimSpace(t.Text) != "" || missing != nil {
 		if mode == Auto && missing != nil && err == nil {
 			t.Details["ocr"] = "unavailable"

@@ -21,15 +21,19 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/internal/service/extract"
+	"github.com/mortise-dev/mortise/internal/service/extract/reader"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // hang is the first argument of a worker that answers nothing.
 const hang = "hang"
 
+// asReader is the first argument of this program where it is the reader of documents.
+const asReader = "reader"
+
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == extract.Arg {
-		os.Exit(extract.Worker(os.Args[2:], os.Stdin, os.Stdout))
+	if len(os.Args) > 1 && os.Args[1] == asReader {
+		os.Exit(reader.Main(os.Args[2:], os.Stdin, os.Stdout))
 	}
 	if len(os.Args) > 1 && os.Args[1] == hang {
 		time.Sleep(time.Hour)
@@ -68,7 +72,7 @@ func open(t *testing.T, change func(*extract.Options)) *extract.Extractor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := extract.Options{Sandbox: box, Command: []string{program, extract.Arg}, Dir: shared.dir, Scratch: t.TempDir(), Tesseract: "no-tesseract-here"}
+	o := extract.Options{Sandbox: box, Command: []string{program, asReader}, Dir: shared.dir, Scratch: t.TempDir(), Tesseract: "no-tesseract-here"}
 	if change != nil {
 		change(&o)
 	}
@@ -255,6 +259,36 @@ func TestFormatsGiveTheirText(t *testing.T) {
 				t.Errorf("%q is in %q", test.not, got.Text)
 			}
 		})
+	}
+}
+
+// TestTheProgramThatTheHostCarriesReads takes no other program: it is put on the disk for the
+// first file, and the next host that was built the same finds it there.
+func TestTheProgramThatTheHostCarriesReads(t *testing.T) {
+	if _, err := os.Stat("bin/docread.gz"); err != nil {
+		t.Skip("make build has not put the program there: ", err)
+	}
+	dir := filepath.Join(t.TempDir(), "made")
+	var first os.FileInfo
+	for range 2 {
+		x := open(t, func(o *extract.Options) { o.Command, o.Dir = nil, dir })
+		for _, f := range []extract.File{{Data: docx()}, {Data: xlsx(t)}, {Data: []byte(mail), MIME: "message/rfc822"}, {Data: []byte("caf\xe9"), MIME: "text/plain"}} {
+			if got, err := x.Extract(t.Context(), f, extract.Never); err != nil || got.Text == "" {
+				t.Errorf("%.40q gives %q: %v", f.Data, got.Text, err)
+			}
+		}
+		info, err := os.Stat(filepath.Join(dir, "docread"))
+		if err != nil || info.Mode().Perm() != 0o500 {
+			t.Fatalf("the program: %v, %v", info, err)
+		}
+		if first != nil && !os.SameFile(first, info) {
+			t.Error("the program was written again")
+		}
+		first = info
+	}
+	x := open(t, func(o *extract.Options) { o.Command, o.Dir = nil, "" })
+	if _, err := x.Extract(t.Context(), extract.File{Data: docx()}, extract.Never); plugin.CodeOf(err) != plugin.CodeLaunchFailed {
+		t.Errorf("without a directory: %v", err)
 	}
 }
 

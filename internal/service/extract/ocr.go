@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/service/extract/document"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -121,7 +122,7 @@ func (o *ocr) picture(ctx context.Context, picture []byte) (seen, error) {
 	case ctx.Err() != nil:
 		return seen{}, context.Cause(ctx)
 	case errors.Is(err, os.ErrDeadlineExceeded) || len(table) > 8*MaxText:
-		return seen{}, refuse(TooLarge, "the picture gives more text than is kept")
+		return seen{}, document.Refuse(document.TooLarge, "the picture gives more text than is kept")
 	case err != nil:
 		return seen{}, err
 	}

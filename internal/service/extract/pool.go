@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
+	"github.com/mortise-dev/mortise/internal/service/extract/document"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -30,6 +31,7 @@ type pool struct {
 	opts Options
 	turn chan struct{} // holds one token; its holder may use the fields below
 
+	command  []string // starts a worker; nil until one was started
 	running  *running // nil where none is
 	idle     *time.Timer
 	compiled bool // what can be compiled is, or cannot be
@@ -91,7 +93,7 @@ func (p *pool) text(ctx context.Context, kind string, f File) (Text, error) {
 		return Text{}, err
 	}
 	defer p.give()
-	answer, body, err := p.ask(ctx, asked{Kind: kind, MIME: f.MIME}, f.Data)
+	answer, body, err := p.ask(ctx, document.Request{Kind: kind, MIME: f.MIME}, f.Data)
 	if err != nil {
 		return Text{}, err
 	}
@@ -110,7 +112,7 @@ func (p *pool) pages(ctx context.Context, f File, do func(n, of int, picture []b
 			return err
 		}
 		if of = pages; of > maxPages {
-			return refuse(TooLarge, "the PDF has %d pages; at most %d are read by OCR", of, maxPages)
+			return document.Refuse(document.TooLarge, "the PDF has %d pages; at most %d are read by OCR", of, maxPages)
 		}
 		if n < of {
 			if err := do(n, of, picture); err != nil {
@@ -126,18 +128,21 @@ func (p *pool) page(ctx context.Context, f File, n int) ([]byte, int, error) {
 		return nil, 0, err
 	}
 	defer p.give()
-	answer, picture, err := p.ask(ctx, asked{Kind: kindPDF, Draw: true, Page: n}, f.Data)
+	answer, picture, err := p.ask(ctx, document.Request{Kind: document.PDF, Draw: true, Page: n}, f.Data)
 	return picture, answer.Pages, err
 }
 
 // ask gives the worker a file. It is ended if it does not answer as it should.
-func (p *pool) ask(ctx context.Context, a asked, data []byte) (answered, []byte, error) {
-	if a.Kind == kindPDF {
+func (p *pool) ask(ctx context.Context, a document.Request, data []byte) (document.Response, []byte, error) {
+	if err := p.ready(); err != nil {
+		return document.Response{}, nil, err
+	}
+	if a.Kind == document.PDF {
 		p.compile(ctx)
 	}
 	w, err := p.worker(ctx)
 	if err != nil {
-		return answered{}, nil, err
+		return document.Response{}, nil, err
 	}
 	deadline := time.Now().Add(p.opts.Timeout)
 	stop := context.AfterFunc(ctx, func() { _ = w.stdout.SetReadDeadline(time.Now()); _ = w.stdin.SetWriteDeadline(time.Now()) })
@@ -146,25 +151,25 @@ func (p *pool) ask(ctx context.Context, a asked, data []byte) (answered, []byte,
 	if ctx.Err() != nil { // and so stop may have come before the two above
 		_ = w.stdout.SetReadDeadline(time.Now())
 	}
-	var answer answered
-	err = send(w.stdin, a, data)
+	var answer document.Response
+	err = document.Send(w.stdin, a, data)
 	var body []byte
 	if err == nil {
-		body, err = receive(w.stdout, &answer, 2*MaxText)
+		body, err = document.Receive(w.stdout, &answer, 2*MaxText)
 	}
 	stop()
 	if err != nil {
-		return answered{}, nil, p.failed(ctx, w, a.Kind, err)
+		return document.Response{}, nil, p.failed(ctx, w, a.Kind, err)
 	}
 	if w.files++; w.files >= maxFiles {
 		p.end()
 	}
 	switch {
 	case answer.Refusal != nil:
-		return answered{}, nil, answer.Refusal
+		return document.Response{}, nil, answer.Refusal
 	case answer.Failure != "":
 		p.end()
-		return answered{}, nil, plugin.Errorf(plugin.CodeUnavailable, "the worker that reads documents: %.500s", answer.Failure)
+		return document.Response{}, nil, plugin.Errorf(plugin.CodeUnavailable, "the worker that reads documents: %.500s", answer.Failure)
 	}
 	return answer, body, nil
 }
@@ -192,6 +197,29 @@ func (p *pool) failed(ctx context.Context, w *running, kind string, cause error)
 	}
 }
 
+func notStarted(err error) error {
+	return plugin.Errorf(plugin.CodeLaunchFailed, "the worker that reads documents cannot be started: %w", err)
+}
+
+// ready finds the program of workers, once.
+func (p *pool) ready() error {
+	switch {
+	case p.command != nil:
+		return nil
+	case p.opts.Sandbox == nil:
+		return notStarted(errors.New("this host has no sandbox for it"))
+	case len(p.opts.Command) > 0:
+		p.command = p.opts.Command
+		return nil
+	}
+	program, err := unpack(p.opts.Dir)
+	if err != nil {
+		return notStarted(err)
+	}
+	p.command = []string{program}
+	return nil
+}
+
 // worker returns the worker, and starts it if need be.
 func (p *pool) worker(ctx context.Context) (*running, error) {
 	if p.running != nil {
@@ -202,17 +230,11 @@ func (p *pool) worker(ctx context.Context) (*running, error) {
 			return p.running, nil
 		}
 	}
-	refused := func(err error) error {
-		return plugin.Errorf(plugin.CodeLaunchFailed, "the worker that reads documents cannot be started: %w", err)
-	}
-	if len(p.opts.Command) == 0 || p.opts.Sandbox == nil {
-		return nil, refused(errors.New("this host was not told how"))
-	}
-	argv := append(append([]string{}, p.opts.Command...), p.opts.Dir, strconv.FormatInt(p.opts.Memory, 10))
+	argv := append(append([]string{}, p.command...), p.opts.Dir, strconv.FormatInt(p.opts.Memory, 10))
 	read := append(programReads(argv[0]), existing(p.opts.Dir)...)
 	proc, stdin, stdout, scratch, err := p.opts.start(ctx, argv, read)
 	if err != nil {
-		return nil, refused(err)
+		return nil, notStarted(err)
 	}
 	p.running = &running{proc: proc, stdin: stdin, stdout: stdout, scratch: scratch}
 	return p.running, nil
@@ -302,7 +324,7 @@ func (p *pool) close() error {
 // compile makes sure that PDFium is compiled once for all later workers. If
 // that fails, each worker compiles it again.
 func (p *pool) compile(ctx context.Context) {
-	if p.compiled || p.opts.Dir == "" || len(p.opts.Command) == 0 {
+	if p.compiled || p.opts.Dir == "" {
 		return
 	}
 	mark := filepath.Join(p.opts.Dir, "compiled-"+Version)
@@ -316,7 +338,7 @@ func (p *pool) compile(ctx context.Context) {
 		return
 	}
 	p.end() // it was shown the directory as it was
-	argv := append(append([]string{}, p.opts.Command...), compileArg, p.opts.Dir)
+	argv := append(append([]string{}, p.command...), document.Compile, p.opts.Dir)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = []string{"TMPDIR=" + p.opts.Dir}
 	if cmd.Run() == nil {

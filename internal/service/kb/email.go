@@ -10,6 +10,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/service/extract"
+	"github.com/mortise-dev/mortise/internal/service/extract/document"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -35,7 +36,7 @@ func (e *Email) Source(id string) Source {
 	}
 	var b strings.Builder
 	line := func(name string, value any) {
-		if text := extract.OneLine(people(value)); text != "" {
+		if text := document.OneLine(people(value)); text != "" {
 			fmt.Fprintf(&b, "%s: %s\n", name, text)
 		}
 	}
@@ -61,7 +62,7 @@ func (e *Email) Source(id string) Source {
 	if e.Labels != nil {
 		details["labels"] = e.Labels
 	}
-	return Source{ID: id, Title: extract.OneLine(e.Subject), Text: b.String(), Details: details}
+	return Source{ID: id, Title: document.OneLine(e.Subject), Text: b.String(), Details: details}
 }
 
 // people spells an address, or a list of them.

@@ -16,15 +16,19 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/internal/service/extract"
+	"github.com/mortise-dev/mortise/internal/service/extract/reader"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
+// asReader is the first argument of this program where it is the reader of documents.
+const asReader = "reader"
+
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == extract.Arg {
-		os.Exit(extract.Worker(os.Args[2:], os.Stdin, os.Stdout))
+	if len(os.Args) > 1 && os.Args[1] == asReader {
+		os.Exit(reader.Main(os.Args[2:], os.Stdin, os.Stdout))
 	}
 	os.Exit(m.Run())
 }
@@ -68,7 +72,7 @@ func files(t testing.TB) *extract.Extractor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := extract.New(extract.Options{Sandbox: box, Command: []string{program, extract.Arg}, Scratch: t.TempDir(), Tesseract: "no-tesseract-here"})
+	x := extract.New(extract.Options{Sandbox: box, Command: []string{program, asReader}, Scratch: t.TempDir(), Tesseract: "no-tesseract-here"})
 	t.Cleanup(func() {
 		if err := errors.Join(x.Close(), box.Close()); err != nil {
 			t.Error(err)

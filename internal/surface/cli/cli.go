@@ -42,9 +42,6 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 
 // Run is Main with a scrubber of what is written, which the host has too.
 func Run(scrubber *setup.Scrubber, args []string, in io.Reader, out, errs io.Writer) int {
-	if status, is := app.Worker(args, in, out); is { // the host's own, and no command for people
-		return status
-	}
 	stops := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		stops = append(stops, syscall.SIGHUP)

@@ -40,17 +40,17 @@ func eventOf(e *host.Event) Event {
 	return event
 }
 
-// Streamed is an answer of server-sent events.
+// Streamed is an answer that is written piece by piece: server-sent events, or a file.
 type Streamed struct {
 	Body func(huma.Context)
 }
 
 func (r *registry) events() {
-	add(r, route{
+	addStream(r, route{
 		method: "GET", path: "events", id: "follow-events", scope: host.ScopeRead, stays: true, kind: eventStream, told: []reflect.Type{reflect.TypeFor[Event](), reflect.TypeFor[Reset]()},
 		about: "What happens to calls, approvals, plans, agents and plugins that the caller may see, and where the ledger ends, as it happens",
 	}, r.follow)
-	add(r, route{
+	addStream(r, route{
 		method: "GET", path: "calls/{id}/events", id: "follow-call", scope: host.ScopeRead, stays: true, kind: eventStream, told: []reflect.Type{reflect.TypeFor[CallEvent](), reflect.TypeFor[Outcome]()},
 		about: "What happened to a call and what happens to it, until its end, which is the event result",
 	}, r.followCall)

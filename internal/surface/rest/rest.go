@@ -146,7 +146,8 @@ type request struct {
 	api     host.API
 	route   string // its pattern, once it fitted one
 	control *http.ResponseController
-	live    *live // where the answer is a stream
+	live    *live       // where the answer is a stream
+	answer  http.Header // of the answer, once the request fitted a route
 }
 
 type requestKey struct{}

@@ -95,6 +95,49 @@ type registry struct {
 // add registers a route: its scope is asked for before anything else of the request is
 // looked at, and is in the document.
 func add[I, O any](r *registry, at route, do func(ctx context.Context, q *request, in *I) (*O, error)) {
+	op := r.operation(at)
+	answer := describe(r.api.OpenAPI().Components.Schemas, &op, reflect.TypeFor[O]())
+	huma.Register(r.api, op, func(ctx context.Context, in *I) (*reply, error) {
+		q := of(ctx)
+		ctx, cancel := r.bounded(ctx, at)
+		defer cancel()
+		out, err := do(ctx, q, in)
+		if err != nil {
+			return nil, r.problem(q, err)
+		}
+		if out == nil { // it was streamed
+			return nil, nil
+		}
+		return answer.reply(q, reflect.ValueOf(out).Elem()), nil
+	})
+	r.complete(at)
+}
+
+// addStream registers a route that writes its answer itself.
+func addStream[I any](r *registry, at route, do func(ctx context.Context, q *request, in *I) (*Streamed, error)) {
+	huma.Register(r.api, r.operation(at), func(ctx context.Context, in *I) (*Streamed, error) {
+		q := of(ctx)
+		ctx, cancel := r.bounded(ctx, at)
+		defer cancel()
+		out, err := do(ctx, q, in)
+		if err != nil {
+			return nil, r.problem(q, err)
+		}
+		return out, nil
+	})
+	r.complete(at)
+}
+
+// bounded bounds the time of a request, where it does not do that itself.
+func (r *registry) bounded(ctx context.Context, at route) (context.Context, context.CancelFunc) {
+	if at.stays {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, r.WorkTime)
+}
+
+// operation is what huma is told of a route.
+func (r *registry) operation(at route) huma.Operation {
 	answer := &huma.MediaType{Schema: r.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")}
 	op := huma.Operation{
 		Method: at.method, Path: Prefix + at.path, OperationID: at.id, Summary: at.about, BodyReadTimeout: -1, MaxBodyBytes: -1,
@@ -106,40 +149,32 @@ func add[I, O any](r *registry, at route, do func(ctx context.Context, q *reques
 		Middlewares: huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
 			q := of(ctx.Context())
 			q.route = Prefix + at.path
+			_, w := humago.Unwrap(ctx)
 			if err := holds(q.caller, at.scope); err != nil {
-				_, w := humago.Unwrap(ctx)
 				r.refuse(w, q, err)
 				return
 			}
+			q.answer = w.Header()
 			next(ctx)
 		}},
 	}
 	if at.kind != "" {
 		op.Responses["200"].Content = map[string]*huma.MediaType{at.kind: {Schema: &huma.Schema{}}}
 	}
-	events := r.eventsOf(at.told)
 	if at.kind == eventStream {
-		op.Responses["200"].Content[eventStream] = events
+		op.Responses["200"].Content[eventStream] = r.eventsOf(at.told)
 	}
-	huma.Register(r.api, op, func(ctx context.Context, in *I) (*O, error) {
-		q := of(ctx)
-		if !at.stays {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, r.WorkTime)
-			defer cancel()
-		}
-		out, err := do(ctx, q, in)
-		if err != nil {
-			return nil, r.problem(q, err)
-		}
-		return out, nil
-	})
+	return op
+}
+
+// complete adds to the document of a registered route how else it may answer.
+func (r *registry) complete(at route) {
 	if at.accepts {
 		item := r.api.OpenAPI().Paths[Prefix+at.path]
 		done := item.Post.Responses["200"]
 		item.Post.Responses["202"] = &huma.Response{Description: "The call has not ended. Location is where it is found.", Content: done.Content, Headers: done.Headers}
 	}
-	if events != nil && at.kind == "" {
+	if events := r.eventsOf(at.told); events != nil && at.kind == "" {
 		done := r.api.OpenAPI().Paths[Prefix+at.path].Post.Responses["200"]
 		done.Content = maps.Clone(done.Content)
 		done.Content[eventStream] = events

@@ -83,7 +83,7 @@ func (r *registry) sessions() {
 	add(r, route{method: "GET", path: "sessions/{id}", id: "get-session", scope: host.ScopeRead, about: "A session"}, r.getSession)
 	r.sessionChanges()
 	add(r, route{method: "GET", path: "sessions/{id}/artifacts", id: "list-artifacts", scope: host.ScopeRead, about: "The artifacts of a session, by id"}, r.listArtifacts)
-	add(r, route{
+	addStream(r, route{
 		method: "GET", path: "sessions/{id}/artifacts/{artifact}", id: "get-artifact", scope: host.ScopeRead, stays: true, kind: "application/octet-stream",
 		about: "The bytes of an artifact, with Repr-Digest; Range and If-None-Match are followed",
 	}, r.getArtifact)
@@ -185,7 +185,7 @@ func (r *registry) listArtifacts(ctx context.Context, q *request, in *struct {
 func (r *registry) getArtifact(ctx context.Context, q *request, in *struct {
 	SessionNamed
 	Artifact string `path:"artifact" maxLength:"64"`
-}) (*struct{ Body func(huma.Context) }, error) {
+}) (*Streamed, error) {
 	s, err := q.session(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (r *registry) getArtifact(ctx context.Context, q *request, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body func(huma.Context) }{func(ctx huma.Context) {
+	return &Streamed{func(ctx huma.Context) {
 		defer body.Close()
 		_, w := humago.Unwrap(ctx)
 		q.stays(r.RunTime)

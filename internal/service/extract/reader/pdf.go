@@ -1,4 +1,4 @@
-package extract
+package reader
 
 import (
 	"bytes"
@@ -17,6 +17,8 @@ import (
 	"github.com/klippa-app/go-pdfium/responses"
 	"github.com/klippa-app/go-pdfium/webassembly"
 	"github.com/tetratelabs/wazero"
+
+	"github.com/mortise-dev/mortise/internal/service/extract/document"
 )
 
 // maxStarts is of how many pages it is told where they begin.
@@ -68,9 +70,8 @@ func newPDFReader(dir string, memory int64) (*pdfReader, error) {
 	return &pdfReader{p, instance}, nil
 }
 
-// Compile compiles PDFium into a directory, for the workers that cannot write
-// there. It takes seconds and much memory, so it is a process of its own.
-func Compile(ctx context.Context, dir string) error {
+// compile compiles PDFium into a directory. It takes seconds and much memory, so it is a process of its own.
+func compile(ctx context.Context, dir string) error {
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {
 		return err
@@ -92,14 +93,14 @@ func (r *pdfReader) open(data []byte) (references.FPDF_DOCUMENT, int, error) {
 	if err != nil {
 		switch {
 		case errors.Is(err, pdfiumerrors.ErrPassword), errors.Is(err, pdfiumerrors.ErrSecurity):
-			return "", 0, refuse(Unsupported, "the PDF is encrypted and needs a password; save it without one")
+			return "", 0, document.Refuse(document.Unsupported, "the PDF is encrypted and needs a password; save it without one")
 		}
-		return "", 0, refuse(Unsupported, "the PDF is damaged and cannot be opened")
+		return "", 0, document.Refuse(document.Unsupported, "the PDF is damaged and cannot be opened")
 	}
 	count, err := r.instance.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc.Document})
 	if err != nil {
 		r.close(doc.Document)
-		return "", 0, refuse(Unsupported, "the PDF is damaged: its pages cannot be counted")
+		return "", 0, document.Refuse(document.Unsupported, "the PDF is damaged: its pages cannot be counted")
 	}
 	return doc.Document, count.PageCount, nil
 }
@@ -109,10 +110,10 @@ func (r *pdfReader) close(doc references.FPDF_DOCUMENT) {
 }
 
 // text returns the text that is in a document as text.
-func (r *pdfReader) text(data []byte) (Text, error) {
+func (r *pdfReader) text(data []byte) (content, error) {
 	doc, pages, err := r.open(data)
 	if err != nil {
-		return Text{}, err
+		return content{}, err
 	}
 	defer r.close(doc)
 	var b strings.Builder
@@ -125,7 +126,7 @@ func (r *pdfReader) text(data []byte) (Text, error) {
 			broken++
 			page = &responses.GetPageText{}
 		}
-		tidied := tidy(page.Text) // page by page, so that a place in the text stays one
+		tidied := document.Tidy(page.Text) // page by page, so that a place in the text stays one
 		if tidied != "" && b.Len() > 0 {
 			b.WriteString("\n\n")
 			length += 2
@@ -135,11 +136,11 @@ func (r *pdfReader) text(data []byte) (Text, error) {
 		}
 		b.WriteString(tidied)
 		length += utf8.RuneCountInString(tidied)
-		if b.Len() > MaxText {
-			return Text{}, refuse(TooLarge, "the text of the PDF has more than %d bytes", MaxText)
+		if b.Len() > document.MaxText {
+			return content{}, document.Refuse(document.TooLarge, "the text of the PDF has more than %d bytes", document.MaxText)
 		}
 	}
-	t := Text{Text: b.String(), Method: "pdf_text", Engine: "pdfium", Confidence: 1, Details: map[string]any{"pages": pages, "page_starts": starts}}
+	t := content{Text: b.String(), Method: "pdf_text", Engine: "pdfium", Confidence: 1, Details: map[string]any{"pages": pages, "page_starts": starts}}
 	if broken > 0 {
 		t.Details["unreadable_pages"] = broken
 	}
@@ -163,7 +164,7 @@ func (r *pdfReader) draw(data []byte, index int) (picture []byte, pages int, err
 		Page: requests.Page{ByIndex: &requests.PageByIndex{Document: doc, Index: index}}, Width: maxDots, Height: maxDots,
 	})
 	if err != nil {
-		return nil, pages, refuse(Unsupported, "page %d of the PDF cannot be drawn", index+1)
+		return nil, pages, document.Refuse(document.Unsupported, "page %d of the PDF cannot be drawn", index+1)
 	}
 	defer page.Cleanup()
 	var b bytes.Buffer

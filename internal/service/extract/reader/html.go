@@ -1,4 +1,4 @@
-package extract
+package reader
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
 	"golang.org/x/net/html"
+
+	"github.com/mortise-dev/mortise/internal/service/extract/document"
 )
 
 // enough is how much of a page an article must be before the rest is left out.
@@ -17,13 +19,13 @@ const enough = 400
 
 // htmlText returns the article of a page as Markdown, or all of it where it is
 // none.
-func htmlText(data []byte, mime string) (Text, error) {
+func htmlText(data []byte, mime string) (content, error) {
 	source, _ := decode(data, mime)
 	doc, err := html.Parse(strings.NewReader(source))
 	if err != nil {
-		return Text{}, refuse(Unsupported, "the HTML cannot be read: %v", err)
+		return content{}, document.Refuse(document.Unsupported, "the HTML cannot be read: %v", err)
 	}
-	t := Text{Method: "text", Engine: "html-to-markdown", Confidence: 1, Details: map[string]any{"article": false}}
+	t := content{Method: "text", Engine: "html-to-markdown", Confidence: 1, Details: map[string]any{"article": false}}
 	t.Title = titleOf(doc)
 	if readability.CheckDocument(doc) {
 		if article, err := readability.FromDocument(doc, nil); err == nil {
@@ -41,7 +43,7 @@ func htmlText(data []byte, mime string) (Text, error) {
 	}
 	t.Text, err = markdown(source)
 	if err != nil {
-		return Text{}, refuse(Unsupported, "the HTML cannot be turned into text: %v", err)
+		return content{}, document.Refuse(document.Unsupported, "the HTML cannot be turned into text: %v", err)
 	}
 	return t, nil
 }
@@ -60,40 +62,4 @@ func titleOf(n *html.Node) string {
 		}
 	}
 	return ""
-}
-
-// Plain returns the words of a small piece of HTML, without a worker: it is only
-// cut into its tokens, nothing is built of them.
-func Plain(source string) string {
-	var b strings.Builder
-	tokens := html.NewTokenizer(strings.NewReader(source))
-	hidden := 0
-	for {
-		switch tokens.Next() {
-		case html.ErrorToken:
-			return tidy(b.String())
-		case html.TextToken:
-			if hidden == 0 {
-				b.Write(tokens.Text())
-			}
-		case html.StartTagToken:
-			name, _ := tokens.TagName()
-			switch string(name) {
-			case "script", "style", "title":
-				hidden++
-			case "p", "div", "br", "li", "tr", "h1", "h2", "h3", "table", "blockquote":
-				b.WriteByte('\n')
-			case "td", "th":
-				b.WriteByte('\t')
-			}
-		case html.SelfClosingTagToken:
-			if name, _ := tokens.TagName(); string(name) == "br" {
-				b.WriteByte('\n')
-			}
-		case html.EndTagToken:
-			if name, _ := tokens.TagName(); hidden > 0 && (string(name) == "script" || string(name) == "style" || string(name) == "title") {
-				hidden--
-			}
-		}
-	}
 }

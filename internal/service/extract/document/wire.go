@@ -1,4 +1,4 @@
-package extract
+package document
 
 import (
 	"encoding/binary"
@@ -7,24 +7,28 @@ import (
 	"io"
 )
 
-// The host and a worker speak in messages: the length of a header and that of a
-// body, four bytes each, the header as JSON, the body. The worker answers each
+// The host and its reader speak in messages: the length of a header and that of a
+// body, four bytes each, the header as JSON, the body. The reader answers each
 // message with one.
+
+// Compile is the first argument of a reader that is to compile what it needs, into the
+// directory that is the second.
+const Compile = "compile"
 
 // maxHeader is the size of a header.
 const maxHeader = 1 << 20
 
-// An asked is the header of what the host wants. The body is the file.
-type asked struct {
+// A Request is the header of what the host wants. The body is the file.
+type Request struct {
 	Kind string `json:"kind"`
 	MIME string `json:"mime,omitempty"`
 	Draw bool   `json:"draw,omitempty"` // a page, as a PNG, in place of the text
 	Page int    `json:"page,omitempty"`
 }
 
-// An answered is the header of what the worker says. The body is the text, or
+// A Response is the header of what the reader says. The body is the text, or
 // the page.
-type answered struct {
+type Response struct {
 	Kind       string         `json:"kind,omitempty"` // of a zip archive
 	Title      string         `json:"title,omitempty"`
 	Method     string         `json:"method,omitempty"`
@@ -36,7 +40,8 @@ type answered struct {
 	Failure    string         `json:"failure,omitempty"` // an internal failure, neither the file's nor the caller's
 }
 
-func send(w io.Writer, header any, body []byte) error {
+// Send writes a message.
+func Send(w io.Writer, header any, body []byte) error {
 	raw, err := json.Marshal(header)
 	if err != nil {
 		return err
@@ -50,8 +55,8 @@ func send(w io.Writer, header any, body []byte) error {
 	return err
 }
 
-// receive reads a message whose body has at most so many bytes.
-func receive(r io.Reader, header any, most int) ([]byte, error) {
+// Receive reads a message whose body has at most so many bytes.
+func Receive(r io.Reader, header any, most int) ([]byte, error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package extract
+package reader
 
 import (
 	"archive/zip"
@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/xuri/excelize/v2"
+
+	"github.com/mortise-dev/mortise/internal/service/extract/document"
 )
 
 // Bounds of an Office document: what its archive may hold once it is inflated.
@@ -22,26 +24,46 @@ const (
 	maxDepth    = 1000 // of elements
 )
 
-// officeText returns the text of a document of Word or PowerPoint.
-func officeText(kind string, data []byte) (Text, error) {
+// packageKind is which of the Office formats a zip archive is. Only its
+// directory is read.
+func packageKind(data []byte) (string, error) {
 	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return Text{}, refuse(Unsupported, "the %s is no archive that can be read: %v", kind, err)
+		return "", document.Refuse(document.Unsupported, "the file begins like a zip archive and is none: %v", err)
+	}
+	for _, f := range archive.File {
+		switch f.Name {
+		case "word/document.xml":
+			return document.DOCX, nil
+		case "ppt/presentation.xml":
+			return document.PPTX, nil
+		case "xl/workbook.xml":
+			return document.XLSX, nil
+		}
+	}
+	return "", document.Refuse(document.Unsupported, "the file is a zip archive and no document of Word, PowerPoint or Excel; unpack it and add what is inside")
+}
+
+// officeText returns the text of a document of Word or PowerPoint.
+func officeText(kind string, data []byte) (content, error) {
+	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return content{}, document.Refuse(document.Unsupported, "the %s is no archive that can be read: %v", kind, err)
 	}
 	if len(archive.File) > maxMembers {
-		return Text{}, refuse(TooLarge, "the %s holds %d files; at most %d are looked at", kind, len(archive.File), maxMembers)
+		return content{}, document.Refuse(document.TooLarge, "the %s holds %d files; at most %d are looked at", kind, len(archive.File), maxMembers)
 	}
 	o := office{left: maxInflated}
 	parts := o.parts(kind, archive)
 	if len(parts) == 0 {
-		return Text{}, refuse(Unsupported, "the %s holds no text part", kind)
+		return content{}, document.Refuse(document.Unsupported, "the %s holds no text part", kind)
 	}
 	for _, f := range parts {
 		if err := o.part(f); err != nil {
-			return Text{}, err
+			return content{}, err
 		}
 	}
-	return Text{Text: o.text.String(), Title: o.title(archive), Method: "text", Engine: kind, Confidence: 1, Details: map[string]any{"parts": len(parts)}}, nil
+	return content{Text: o.text.String(), Title: o.title(archive), Method: "text", Engine: kind, Confidence: 1, Details: map[string]any{"parts": len(parts)}}, nil
 }
 
 // An office is a document while it is read.
@@ -60,11 +82,11 @@ func (o *office) parts(kind string, archive *zip.Reader) []*zip.File {
 	for _, f := range archive.File {
 		dir, name := path.Split(f.Name)
 		switch {
-		case kind == kindDOCX && f.Name == "word/document.xml":
+		case kind == document.DOCX && f.Name == "word/document.xml":
 			found = append(found, numbered{f, 0})
-		case kind == kindDOCX && dir == "word/" && (name == "footnotes.xml" || name == "endnotes.xml"):
+		case kind == document.DOCX && dir == "word/" && (name == "footnotes.xml" || name == "endnotes.xml"):
 			found = append(found, numbered{f, 1})
-		case kind == kindPPTX && (dir == "ppt/slides/" || dir == "ppt/notesSlides/"):
+		case kind == document.PPTX && (dir == "ppt/slides/" || dir == "ppt/notesSlides/"):
 			n, err := strconv.Atoi(strings.TrimFunc(strings.TrimSuffix(name, ".xml"), func(r rune) bool { return r < '0' || r > '9' }))
 			if err != nil {
 				continue
@@ -88,7 +110,7 @@ func (o *office) parts(kind string, archive *zip.Reader) []*zip.File {
 func (o *office) open(f *zip.File) (io.Reader, func() error, error) {
 	r, err := f.Open()
 	if err != nil {
-		return nil, nil, refuse(Unsupported, "%.200s in the archive cannot be read: %v", f.Name, err)
+		return nil, nil, document.Refuse(document.Unsupported, "%.200s in the archive cannot be read: %v", f.Name, err)
 	}
 	return &counted{r, &o.left}, r.Close, nil
 }
@@ -108,17 +130,17 @@ func (o *office) part(f *zip.File) error {
 		if err == io.EOF {
 			break
 		}
-		var refused *Refusal
+		var refused *document.Refusal
 		if errors.As(err, &refused) {
 			return err
 		}
 		if err != nil {
-			return refuse(Unsupported, "%.200s in the archive is no XML: %v", f.Name, err)
+			return document.Refuse(document.Unsupported, "%.200s in the archive is no XML: %v", f.Name, err)
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
 			if depth++; depth > maxDepth {
-				return refuse(TooLarge, "%.200s nests elements deeper than %d", f.Name, maxDepth)
+				return document.Refuse(document.TooLarge, "%.200s nests elements deeper than %d", f.Name, maxDepth)
 			}
 			switch t.Name.Local {
 			case "t":
@@ -145,8 +167,8 @@ func (o *office) part(f *zip.File) error {
 				o.text.Write(t)
 			}
 		}
-		if o.text.Len() > MaxText {
-			return refuse(TooLarge, "the text of the file has more than %d bytes", MaxText)
+		if o.text.Len() > document.MaxText {
+			return document.Refuse(document.TooLarge, "the text of the file has more than %d bytes", document.MaxText)
 		}
 	}
 	o.text.WriteByte('\n')
@@ -191,19 +213,19 @@ type counted struct {
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	if *c.left -= int64(n); *c.left < 0 {
-		return 0, refuse(TooLarge, "the file inflates to more than %d bytes", maxInflated)
+		return 0, document.Refuse(document.TooLarge, "the file inflates to more than %d bytes", maxInflated)
 	}
 	return n, err
 }
 
 // sheetText returns the cells of a workbook of Excel, a line for each row.
-func sheetText(data []byte) (Text, error) {
+func sheetText(data []byte) (content, error) {
 	if err := inflates(data); err != nil {
-		return Text{}, err
+		return content{}, err
 	}
 	book, err := excelize.OpenReader(bytes.NewReader(data), excelize.Options{UnzipSizeLimit: maxInflated, UnzipXMLSizeLimit: 16 << 20})
 	if err != nil {
-		return Text{}, refuse(Unsupported, "the workbook cannot be read: %v", err)
+		return content{}, document.Refuse(document.Unsupported, "the workbook cannot be read: %v", err)
 	}
 	defer book.Close()
 	var b strings.Builder
@@ -218,20 +240,20 @@ func sheetText(data []byte) (Text, error) {
 			cells, err := rows.Columns()
 			if err != nil {
 				_ = rows.Close()
-				return Text{}, refuse(Unsupported, "the sheet %.100s cannot be read: %v", sheet, err)
+				return content{}, document.Refuse(document.Unsupported, "the sheet %.100s cannot be read: %v", sheet, err)
 			}
 			if line := strings.TrimRight(strings.Join(cells, "\t"), "\t"); line != "" {
 				b.WriteString(line + "\n")
 			}
-			if b.Len() > MaxText {
+			if b.Len() > document.MaxText {
 				_ = rows.Close()
-				return Text{}, refuse(TooLarge, "the text of the workbook has more than %d bytes", MaxText)
+				return content{}, document.Refuse(document.TooLarge, "the text of the workbook has more than %d bytes", document.MaxText)
 			}
 		}
 		_ = rows.Close()
 		b.WriteByte('\n')
 	}
-	return Text{Text: b.String(), Method: "text", Engine: "excelize", Confidence: 1, Details: map[string]any{"sheets": len(sheets)}}, nil
+	return content{Text: b.String(), Method: "text", Engine: "excelize", Confidence: 1, Details: map[string]any{"sheets": len(sheets)}}, nil
 }
 
 // inflates refuses an archive that becomes too much, by inflating it: what its
@@ -239,10 +261,10 @@ func sheetText(data []byte) (Text, error) {
 func inflates(data []byte) error {
 	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return refuse(Unsupported, "the workbook is no archive that can be read: %v", err)
+		return document.Refuse(document.Unsupported, "the workbook is no archive that can be read: %v", err)
 	}
 	if len(archive.File) > maxMembers {
-		return refuse(TooLarge, "the workbook holds %d files; at most %d are looked at", len(archive.File), maxMembers)
+		return document.Refuse(document.TooLarge, "the workbook holds %d files; at most %d are looked at", len(archive.File), maxMembers)
 	}
 	o := office{left: maxInflated}
 	for _, f := range archive.File {
@@ -252,12 +274,12 @@ func inflates(data []byte) error {
 		}
 		_, err = io.Copy(io.Discard, r)
 		_ = done()
-		var refused *Refusal
+		var refused *document.Refusal
 		if errors.As(err, &refused) {
 			return err
 		}
 		if err != nil {
-			return refuse(Unsupported, "%.200s in the workbook cannot be read: %v", f.Name, err)
+			return document.Refuse(document.Unsupported, "%.200s in the workbook cannot be read: %v", f.Name, err)
 		}
 	}
 	return nil
