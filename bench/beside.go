@@ -109,7 +109,7 @@ func besideTurn(ctx context.Context, a *app.App, turn time.Duration, others []st
 			for besides.Err() == nil {
 				request := *newCall(payload())
 				request.ID, request.Operation = "", name
-				_, err := a.Kernel.Call(besides, request) // most fail, as they are meant to
+				_, err := a.Kernel.Call(besides, request)                               // most fail, as they are meant to
 				if failed := plugin.AsError(err); err != nil && failed.RetryAfter > 0 { // a caller that does not wait is another matter
 					select {
 					case <-time.After(failed.RetryAfter):

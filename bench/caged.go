@@ -43,11 +43,11 @@ func caged(ctx context.Context, l *lab) ([]table, error) {
 }
 
 // box returns a sandbox that starts programs in a full cage or not at all.
-func (l *lab) box() (*sandbox.Sandbox, error) { return l.boxOf(0) }
+func (l *lab) box() (*sandbox.Sandbox, error) { return l.boxOf(false) }
 
-// boxOf returns one that has so many launchers waiting.
-func (l *lab) boxOf(ahead int) (*sandbox.Sandbox, error) {
-	return sandbox.New(sandbox.Options{Dir: l.scratch, Mode: sandbox.Required, Ahead: ahead})
+// boxOf returns one that has launchers waiting, or none.
+func (l *lab) boxOf(standby bool) (*sandbox.Sandbox, error) {
+	return sandbox.New(sandbox.Options{Dir: l.scratch, Mode: sandbox.Required, Standby: standby})
 }
 
 // limits are those that a plugin has where the configuration names no others.
@@ -117,7 +117,7 @@ func (l *lab) spawners() (all []spawner, closeAll func() error, err error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, null.Close())
 	}
-	ahead, err := l.boxOf(2)
+	ahead, err := l.boxOf(true)
 	if err != nil {
 		return nil, nil, errors.Join(err, null.Close(), full.Close())
 	}

@@ -130,18 +130,10 @@ func (a *App) configure(o Options) (err error) {
 	return nil
 }
 
-// launchersAhead is how many launchers of the sandbox wait in a host that stays: one for the next program, and one for the
-// program after that while the first is replaced.
-const launchersAhead = 2
-
 // openState opens what outlives the host: the store, the ledger and what is kept in them.
 func (a *App) openState(ctx context.Context, o Options) (err error) {
 	a.hide = setup.Hidden(a.Home)
-	box := sandbox.Options{Dir: a.dir("runtime"), Mode: sandbox.Mode(a.Config.Sandbox), Notice: o.notice(a.log)}
-	if o.Standby {
-		box.Ahead = launchersAhead
-	}
-	a.Sandbox, err = sandbox.New(box)
+	a.Sandbox, err = sandbox.New(sandbox.Options{Dir: a.dir("runtime"), Mode: sandbox.Mode(a.Config.Sandbox), Standby: o.Standby, Notice: o.notice(a.log)})
 	if err != nil {
 		return &setup.Error{Err: err}
 	}

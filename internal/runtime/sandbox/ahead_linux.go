@@ -25,6 +25,10 @@ type ahead struct {
 	work sync.WaitGroup // the goroutine that makes launchers
 }
 
+// mostAhead is how many launchers wait: one for the next program, and one for the program after that while the first is
+// replaced.
+const mostAhead = 2
+
 // take returns a launcher that waits, for this spec, or nil: then the caller forks one.
 func (a *ahead) take(spec Spec) *caged {
 	if spec.Proxy { // where the host is not root, its launcher needs one capability more

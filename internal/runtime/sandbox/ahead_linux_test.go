@@ -34,15 +34,16 @@ func (s *Sandbox) Waiting() (pids []int) {
 	return pids
 }
 
+// Keep has so many launchers wait.
+func (s *Sandbox) Keep(n int) { s.cage.ahead.most = n }
+
 // PID returns the number of the process's launcher.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
-
-const most = 2
 
 // ready returns a sandbox that has launchers waiting, and what starts a program in it.
 func ready(t *testing.T) (s *Sandbox, start func(argv ...string) *Process) {
 	t.Helper()
-	s, err := New(Options{Dir: t.TempDir(), Mode: BestEffort, Ahead: most})
+	s, err := New(Options{Dir: t.TempDir(), Mode: BestEffort, Standby: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +79,8 @@ func ready(t *testing.T) (s *Sandbox, start func(argv ...string) *Process) {
 		return p
 	}
 	over(t, start("/bin/true"))
-	if got := s.Waiting(); len(got) != most {
-		t.Fatalf("%v wait after the first start, want %d", got, most)
+	if got := s.Waiting(); len(got) != mostAhead {
+		t.Fatalf("%v wait after the first start, want %d", got, mostAhead)
 	}
 	return s, start
 }
@@ -124,7 +125,7 @@ func TestAProgramStartsInALauncherThatWaits(t *testing.T) {
 			t.Errorf("the level is %s: %s", r.Level, r.lacks())
 		}
 		over(t, p)
-		if got := s.Waiting(); len(got) != most || slices.Contains(got, p.PID()) {
+		if got := s.Waiting(); len(got) != mostAhead || slices.Contains(got, p.PID()) {
 			t.Errorf("%v wait after launcher %d had its program", got, p.PID())
 		}
 	}
@@ -164,8 +165,8 @@ func TestWaitingLaunchersAreBounded(t *testing.T) {
 		wg.Go(func() { over(t, start("/bin/true")) })
 	}
 	wg.Wait()
-	if got := s.Waiting(); len(got) != most {
-		t.Errorf("%v wait, want %d", got, most)
+	if got := s.Waiting(); len(got) != mostAhead {
+		t.Errorf("%v wait, want %d", got, mostAhead)
 	}
 }
 
@@ -189,8 +190,8 @@ func TestAWaitingLauncherThatWasKilledIsPassedOver(t *testing.T) {
 	}
 	over(t, p)
 	gone(t, killed...)
-	if got := s.Waiting(); len(got) != most {
-		t.Errorf("%v wait, want %d", got, most)
+	if got := s.Waiting(); len(got) != mostAhead {
+		t.Errorf("%v wait, want %d", got, mostAhead)
 	}
 }
 
@@ -209,8 +210,8 @@ func TestAChangeOfMountsDropsWhatWaits(t *testing.T) {
 	}
 	over(t, p)
 	gone(t, before...)
-	if got := s.Waiting(); len(got) != most {
-		t.Errorf("%v wait, want %d", got, most)
+	if got := s.Waiting(); len(got) != mostAhead {
+		t.Errorf("%v wait, want %d", got, mostAhead)
 	}
 }
 

@@ -54,7 +54,10 @@ const (
 func newCage(opts Options, starter *starter) *cage {
 	c := &cage{opts: opts, launcher: &launcher{}, groups: newCgroups()}
 	c.forks = &forkServer{launcher: c.launcher, starter: starter}
-	c.ahead = ahead{cage: c, most: opts.Ahead}
+	c.ahead = ahead{cage: c}
+	if opts.Standby {
+		c.ahead.most = mostAhead
+	}
 	for _, name := range []string{"user", "pid", "net", "ipc", "uts", "mnt"} {
 		if id, err := os.Readlink("/proc/self/ns/" + name); err == nil {
 			c.peers = append(c.peers, wire.Peer{Name: name, ID: id})

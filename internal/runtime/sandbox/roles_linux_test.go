@@ -169,7 +169,7 @@ func ignorer(args []string) {
 func host(args []string) {
 	opts := sandbox.Options{Dir: args[0], Mode: sandbox.BestEffort}
 	if len(args) > 2 {
-		opts.Ahead = 2
+		opts.Standby = true
 	}
 	s, err := sandbox.New(opts)
 	if err != nil {

@@ -41,9 +41,9 @@ type Options struct {
 	Dir  string // the launcher is kept here where the system cannot keep it in memory; os.TempDir by default
 	Mode Mode   // Required by default
 
-	// Ahead is how many launchers wait for the next programs, once one was started in a full cage. They make starts
-	// faster and take memory: none by default.
-	Ahead int
+	// Standby keeps launchers waiting for the next programs, once one was started in a full cage. They make starts
+	// faster and take memory: for hosts that stay.
+	Standby bool
 
 	// Notice is called once, at the first start of a program behind fewer walls than all,
 	// with the list of its walls. It may be nil.

@@ -151,7 +151,8 @@ var sandboxes = map[string]func(t testing.TB) *sandbox.Sandbox{
 
 func fullOf(t testing.TB, ahead int) *sandbox.Sandbox {
 	t.Helper()
-	s := newSandboxOf(t, sandbox.Options{Mode: sandbox.BestEffort, Ahead: ahead})
+	s := newSandboxOf(t, sandbox.Options{Mode: sandbox.BestEffort, Standby: ahead > 0})
+	s.Keep(ahead)
 	if r := s.Report(); r.Level != sandbox.Full {
 		t.Skipf("this machine reaches level %s: %+v", r.Level, r.Missing())
 	}
