@@ -30,17 +30,24 @@ func caged(ctx context.Context, l *lab) ([]table, error) {
 	if r.Level != sandbox.Full {
 		return nil, fmt.Errorf("not run: this machine reaches isolation level %s; mortise doctor says what is missing", r.Level)
 	}
-	spawned, err := l.spawns(ctx)
+	spawned, err := l.spawns(ctx, "S1. From spawn to exit of a program that does nothing, one after the other, unpinned", 0)
+	if err != nil {
+		return nil, err
+	}
+	rested, err := l.spawns(ctx, "S1b. The same, 30 ms after the last one", 30*time.Millisecond)
 	if err != nil {
 		return nil, err
 	}
 	called, err := onePinned(ctx, l, "role-caged")
-	return []table{spawned, called}, err
+	return []table{spawned, rested, called}, err
 }
 
 // box returns a sandbox that starts programs in a full cage or not at all.
-func (l *lab) box() (*sandbox.Sandbox, error) {
-	return sandbox.New(sandbox.Options{Dir: l.scratch, Mode: sandbox.Required})
+func (l *lab) box() (*sandbox.Sandbox, error) { return l.boxOf(false) }
+
+// boxOf returns one that has launchers waiting, or none.
+func (l *lab) boxOf(standby bool) (*sandbox.Sandbox, error) {
+	return sandbox.New(sandbox.Options{Dir: l.scratch, Mode: sandbox.Required, Standby: standby})
 }
 
 // limits are those that a plugin has where the configuration names no others.
@@ -55,14 +62,17 @@ type spawner struct {
 	target target
 }
 
-// spawns has the spawners take turns.
-func (l *lab) spawns(ctx context.Context) (t table, err error) {
+// spawns has the spawners take turns, and rests before each start.
+func (l *lab) spawns(ctx context.Context, title string, rest time.Duration) (t table, err error) {
 	all, closeAll, err := l.spawners()
 	if err != nil {
 		return t, err
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
 	n, turn := 25, 20
+	if rest > 0 {
+		n, turn = 15, 10
+	}
 	if l.quick {
 		n, turn = 2, 2
 	}
@@ -72,6 +82,7 @@ func (l *lab) spawns(ctx context.Context) (t table, err error) {
 		for _, s := range all {
 			var took []time.Duration
 			for range turn {
+				time.Sleep(rest)
 				begin := time.Now()
 				if err := s.spawn(ctx); err != nil {
 					return t, fmt.Errorf("%s: %w", s.name, err)
@@ -84,7 +95,7 @@ func (l *lab) spawns(ctx context.Context) (t table, err error) {
 			r = append(r, round)
 		}
 	}
-	t = table{Title: "S1. From spawn to exit of a program that does nothing, unpinned", Unit: "p50 ms"}
+	t = table{Title: title, Unit: "p50 ms"}
 	for i, s := range all {
 		figure, ratio := r.median(i)
 		t.Rows = append(t.Rows, judged(s.name, figure, ratio, s.target))
@@ -106,6 +117,10 @@ func (l *lab) spawners() (all []spawner, closeAll func() error, err error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, null.Close())
 	}
+	ahead, err := l.boxOf(true)
+	if err != nil {
+		return nil, nil, errors.Join(err, null.Close(), full.Close())
+	}
 	none := sandbox.Uncaged()
 	within := func(box *sandbox.Sandbox) func(context.Context) error {
 		return func(ctx context.Context) error { return l.within(ctx, box, program, null) }
@@ -116,6 +131,7 @@ func (l *lab) spawners() (all []spawner, closeAll func() error, err error) {
 		}},
 		{name: "internal/runtime/sandbox, level none", spawn: within(none)},
 		{name: "internal/runtime/sandbox, level full", spawn: within(full), target: atMostAdded(15)},
+		{name: "internal/runtime/sandbox, level full, launchers ahead", spawn: within(ahead), target: atMostAdded(4)},
 	}
 	if bwrap, err := exec.LookPath("bwrap"); err == nil {
 		all = append(all, spawner{name: "bubblewrap with the same namespaces, no more walls", spawn: func(ctx context.Context) error {
@@ -124,7 +140,7 @@ func (l *lab) spawners() (all []spawner, closeAll func() error, err error) {
 	} else {
 		fmt.Println("\nbubblewrap: not run: bwrap is not installed (apt-get install bubblewrap)")
 	}
-	return all, func() error { return errors.Join(none.Close(), full.Close(), null.Close()) }, nil
+	return all, func() error { return errors.Join(none.Close(), full.Close(), ahead.Close(), null.Close()) }, nil
 }
 
 // within starts the program through a sandbox, with a scratch directory of its

@@ -160,6 +160,15 @@ operations:
 
 // host is a whole host with the echo plugin, in a directory of its own.
 func (l *lab) host(ctx context.Context) (*app.App, error) {
+	return l.hostWith(ctx, app.Options{})
+}
+
+// serving returns one that stays: it keeps ready what its next calls need.
+func (l *lab) serving(ctx context.Context) (*app.App, error) {
+	return l.hostWith(ctx, app.Options{Standby: true})
+}
+
+func (l *lab) hostWith(ctx context.Context, o app.Options) (*app.App, error) {
 	home, err := os.MkdirTemp(l.dir, "home-")
 	if err != nil {
 		return nil, err
@@ -174,12 +183,14 @@ func (l *lab) host(ctx context.Context) (*app.App, error) {
 	if err := os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte(hostManifest), 0o644); err != nil {
 		return nil, err
 	}
-	return openWith(ctx, home, dir)
+	o.Home = home
+	return openWith(ctx, o, dir)
 }
 
 // openWith opens a host that has the plugin in a directory.
-func openWith(ctx context.Context, home, dir string) (*app.App, error) {
-	a, err := app.Open(ctx, app.Options{Home: home, Log: slog.New(slog.DiscardHandler)})
+func openWith(ctx context.Context, o app.Options, dir string) (*app.App, error) {
+	o.Log = slog.New(slog.DiscardHandler)
+	a, err := app.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func (l *lab) build(ctx context.Context) error {
 	if err := os.Mkdir(l.scratch, 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{"empty", "echo", "web", "hashicorp"} {
+	for _, name := range []string{"empty", "echo", "hostile", "web", "hashicorp"} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", l.program(name), "./"+programs+"/"+name)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("go build %s: %w\n%s", name, err, out)

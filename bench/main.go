@@ -32,7 +32,7 @@ type section struct {
 	run  func(ctx context.Context, l *lab) ([]table, error)
 }
 
-var sections = []section{{"A", warm}, {"B", cold}, {"C", hooks}, {"D", durable}, {"E", mills}, {"G", starts}, {"H", web}, {"K", knowledge}, {"M", protocolTables}, {"P", patterns}, {"S", caged}}
+var sections = []section{{"A", warm}, {"B", cold}, {"C", hooks}, {"D", durable}, {"E", mills}, {"G", starts}, {"H", web}, {"K", knowledge}, {"M", protocolTables}, {"P", patterns}, {"S", caged}, {"S3", beside}}
 
 func main() {
 	if len(os.Args) > 1 {

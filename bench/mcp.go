@@ -280,5 +280,5 @@ func (l *lab) mountingHost(ctx context.Context, address string) (*app.App, error
 		os.WriteFile(filepath.Join(home, "mortise.yaml"), []byte("egress: {loopback: [bare]}\n"), 0o600)); err != nil {
 		return nil, err
 	}
-	return openWith(ctx, home, dir)
+	return openWith(ctx, app.Options{Home: home}, dir)
 }

@@ -133,7 +133,7 @@ func (a *App) configure(o Options) (err error) {
 // openState opens what outlives the host: the store, the ledger and what is kept in them.
 func (a *App) openState(ctx context.Context, o Options) (err error) {
 	a.hide = setup.Hidden(a.Home)
-	a.Sandbox, err = sandbox.New(sandbox.Options{Dir: a.dir("runtime"), Mode: sandbox.Mode(a.Config.Sandbox), Notice: o.notice(a.log)})
+	a.Sandbox, err = sandbox.New(sandbox.Options{Dir: a.dir("runtime"), Mode: sandbox.Mode(a.Config.Sandbox), Standby: o.Standby, Notice: o.notice(a.log)})
 	if err != nil {
 		return &setup.Error{Err: err}
 	}

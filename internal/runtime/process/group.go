@@ -25,6 +25,7 @@ type worker struct {
 	held       int             // of these, calls whose caller is gone
 	holders    []*waitfor.Call // of the others, those that are known
 	lastUsed   time.Time
+	began      time.Time   // when it was ready for calls
 	retired    bool        // gets no new calls
 	restarted  bool        // it replaced another worker, and no call has been told yet
 	impatience *time.Timer // ends it where a call that was given up goes on
@@ -88,6 +89,8 @@ const (
 	firstBackoff = 100 * time.Millisecond
 	maxBackoff   = 30 * time.Second
 	patience     = time.Second // a wait for a restart that a call puts up with
+	steady       = 10 * time.Second
+	leftFailures = 4 // failures that a younger process leaves at most: the wait after the next is within patience
 )
 
 // peers returns the plugins the process has to serve.
@@ -253,7 +256,7 @@ func (g *group) startOne(delay time.Duration) {
 		return
 	}
 	g.full = false
-	w.restarted = g.served && g.keeps()
+	w.restarted, w.began = g.served && g.keeps(), time.Now()
 	g.workers = append(g.workers, w)
 	g.runner.work.Go(func() { g.watch(w) })
 	g.serve()
@@ -287,6 +290,16 @@ func (g *group) failed() {
 	}
 }
 
+// succeeded forgets failures. A process that is younger than steady leaves some of them: one that answers a call and
+// crashes at the next would otherwise be started as fast as it crashes, at the cost of all other plugins.
+func (g *group) succeeded(w *worker) {
+	g.retryAt = time.Time{}
+	if time.Since(w.began) >= steady || g.key.scope.Kind == plugin.IsolationCall {
+		g.failures = 0
+	}
+	g.failures = min(g.failures, leftFailures)
+}
+
 // watch waits for the end of a worker's output, and takes the worker out.
 func (g *group) watch(w *worker) {
 	<-w.readDone
@@ -316,7 +329,7 @@ func (g *group) release(w *worker, call *waitfor.Call, err error) {
 	g.touch()
 	g.served = g.served || !wasNotSent(err)
 	if !isDead(err) {
-		g.failures, g.retryAt = 0, time.Time{}
+		g.succeeded(w)
 	}
 	if w.retired || g.key.scope.Kind == plugin.IsolationCall || g.surplus(w) {
 		g.retire(w)

@@ -2,22 +2,18 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox/wire"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
 // A cage is how programs are caged on this machine, as far as that is known.
@@ -29,6 +25,8 @@ type cage struct {
 	way      way
 	peers    []wire.Peer
 	owners   owners
+	ahead    ahead
+	reaping  sync.WaitGroup // goroutines that wait for launchers
 }
 
 // A way is what a cage is started with, of several that are tried.
@@ -56,12 +54,22 @@ const (
 func newCage(opts Options, starter *starter) *cage {
 	c := &cage{opts: opts, launcher: &launcher{}, groups: newCgroups()}
 	c.forks = &forkServer{launcher: c.launcher, starter: starter}
+	c.ahead = ahead{cage: c}
+	if opts.Standby {
+		c.ahead.most = mostAhead
+	}
 	for _, name := range []string{"user", "pid", "net", "ipc", "uts", "mnt"} {
 		if id, err := os.Readlink("/proc/self/ns/" + name); err == nil {
 			c.peers = append(c.peers, wire.Peer{Name: name, ID: id})
 		}
 	}
 	return c
+}
+
+// idle ends the launchers that wait for a program, and returns when no launcher is left. It comes before the starter's end, on which they depend.
+func (c *cage) idle() {
+	c.ahead.close()
+	c.reaping.Wait()
 }
 
 func (c *cage) close() error {
@@ -151,7 +159,7 @@ func (s *Sandbox) try() (Report, error) {
 	}
 	defer null.Close()
 	limits := Limits{Memory: 256 << 20, Scratch: 1 << 20, FileSize: 1 << 20, Processes: 64, OpenFiles: 64}
-	p, err := s.cage.start(ctx, Spec{Scratch: scratch, Limits: limits}, Files{null, null, null})
+	p, err := s.cage.start(ctx, nil, Spec{Scratch: scratch, Limits: limits}, Files{null, null, null})
 	if err != nil {
 		return failed(fmt.Errorf("a sandbox could not be built: %w", err))
 	}
@@ -166,53 +174,91 @@ func (s *Sandbox) try() (Report, error) {
 	return p.report, nil
 }
 
-// caged is what a process in a cage has besides.
-type caged struct {
-	cage     *cage
-	spaces   bool     // the kernel ends everything with the launcher
-	lifeline *os.File // to the launcher: when it is closed, everything ends
-	report   *os.File
-	// reports are the start and the end, which may both be there before the first is read: one decoder reads them, since a
-	// second would miss what the first has in its buffer.
-	reports *json.Decoder
-	group   *cgroup // nil for none
-	owner   *owner  // likewise
-	once    sync.Once
-}
-
 func (s *Sandbox) startCaged(ctx context.Context, spec Spec, files Files) (*Process, error) {
-	p, err := s.cage.start(ctx, spec, files)
+	p, err := s.cage.start(ctx, s.cage.ahead.take(spec), spec, files)
 	if err != nil {
 		return nil, launchFailed(spec, err)
+	}
+	if p.report.Level == Full { // no other way will be tried
+		s.cage.ahead.refill(spec.Limits)
 	}
 	return p, nil
 }
 
 // start builds a cage and starts the program of spec in it; without a program,
-// the cage ends once it was tried.
-func (c *cage) start(ctx context.Context, spec Spec, files Files) (_ *Process, err error) {
+// the cage ends once it was tried. k is a launcher that waits, or nil.
+func (c *cage) start(ctx context.Context, k *caged, spec Spec, files Files) (*Process, error) {
 	scratch, err := filepath.EvalSymlinks(spec.Scratch)
-	if err != nil {
+	if k == nil && err == nil {
+		k, err = c.fork(ctx, spec.Limits, spec.Proxy)
+	}
+	if k == nil {
 		return nil, err
 	}
-	group, why := c.groups.take(spec.Limits) // before anything is started: a group that is to have others has no process but the host
-	uid, gid, own := c.identity(ctx)
-	k := &caged{group: group, owner: own, cage: c, spaces: c.way.spaces}
-	defer func() {
-		if err != nil {
-			k.release()
-		}
-	}()
-	order := wire.Spec{
-		Argv: spec.Argv, Env: spec.Env, Dir: scratch, Mounts: c.way.spaces, Fresh: c.way.spaces,
-		UID: uid, GID: gid, Switch: own != nil, Outside: c.peers, Limits: spec.Limits.wire(),
+	p := &Process{cmd: k.cmd, caged: k, done: make(chan struct{})}
+	var started wire.Started
+	if err == nil {
+		started, err = c.launch(ctx, p, spec, scratch, files)
 	}
-	tree, read, err := viewOf(spec, uid, gid)
+	if err == nil && len(spec.Argv) > 0 && c.way.spaces {
+		p.scratch, _ = os.OpenRoot(fmt.Sprintf("/proc/%d/root%s", k.cmd.Process.Pid, scratch)) // nil where it has ended already
+	}
+	c.reaping.Go(p.reap) // from here on, it lets go of what the cage holds
+	if err != nil {
+		p.Kill()
+		p.Wait()
+		p.Release()
+		return nil, err
+	}
+	p.report = reportOf(append(started.Layers, countedLayers(started.Layers, k.group, k.why)...))
+	return p, nil
+}
+
+// launch has the launcher of a process start the program of spec.
+func (c *cage) launch(ctx context.Context, p *Process, spec Spec, scratch string, files Files) (started wire.Started, err error) {
+	k := p.caged
+	order, err := c.order(k, spec, scratch)
+	if err != nil {
+		return started, err
+	}
+	handed := []*os.File{files.Stdin, files.Stdout, files.Stderr} // wire.Standard
+	if c.way.user && c.way.spaces {
+		mounts := k.owner.hand(order.Tree, len(handed))
+		defer closeFiles(mounts...)
+		handed = append(handed, mounts...)
+	}
+	proxied, err := newHandover(spec.Proxy)
+	if err != nil {
+		return started, err
+	}
+	defer proxied.close()
+	if proxied != nil {
+		order.Proxy = len(handed)
+		handed = append(handed, proxied.theirs)
+	}
+	if started, err = k.negotiate(ctx, order, handed); err != nil {
+		return started, err
+	}
+	if started.Error != "" {
+		return started, refusal(started)
+	}
+	p.proxy, err = proxied.listener()
+	return started, err
+}
+
+// order says what the launcher is to do.
+func (c *cage) order(k *caged, spec Spec, scratch string) (*wire.Spec, error) {
+	order := &wire.Spec{
+		Argv: spec.Argv, Env: spec.Env, Dir: scratch, Mounts: c.way.spaces, Fresh: c.way.spaces,
+		UID: k.uid, GID: k.gid, Switch: k.owner != nil, Outside: c.peers, Limits: spec.Limits.wire(),
+		Write: []string{scratch}, Wait: k.group != nil && !k.in,
+	}
+	order.Limits.Watch = k.group == nil
+	tree, read, err := viewOf(spec, k.uid, k.gid)
 	if err != nil {
 		return nil, err
 	}
 	order.Read = read
-	order.Write = []string{scratch}
 	if c.way.spaces {
 		if order.Hidden, err = hidden(tree); err != nil {
 			return nil, err
@@ -220,60 +266,15 @@ func (c *cage) start(ctx context.Context, spec Spec, files Files) (_ *Process, e
 		order.Tree = tree
 		order.Scan = []string{"/proc", "/etc", "/dev"}
 		order.Write = append(order.Write, "/tmp")
-	} else if own != nil {
-		if err := os.Chown(scratch, uid, gid); err != nil {
+	} else if k.owner != nil {
+		if err := os.Chown(scratch, k.uid, k.gid); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
 		order.Write = append(order.Write, "/dev/"+name)
 	}
-
-	order.Wait, order.Limits.Watch = group != nil, group == nil
-	down, up, err := pipes()
-	if err != nil {
-		return nil, err
-	}
-	k.lifeline, k.report, k.reports = down[1], up[0], json.NewDecoder(io.LimitReader(up[0], 2*maxReport))
-	theirs := []*os.File{down[0], up[1]} // wire.SpecFD, wire.ReportFD
-	if c.way.user && c.way.spaces {
-		theirs = append(theirs, own.hand(order.Tree, wire.ReportFD+1)...)
-	}
-	proxied, err := newHandover(spec.Proxy)
-	if err != nil {
-		closeFiles(theirs...)
-		return nil, err
-	}
-	defer proxied.close()
-	if proxied != nil {
-		order.Proxy = wire.SpecFD + len(theirs)
-		theirs = append(theirs, proxied.theirs)
-	}
-	cmd, err := c.forks.fork(ctx, c.namespaces(own, spec.Proxy), append([]*os.File{files.Stdin, files.Stdout, files.Stderr}, theirs...)...)
-	closeFiles(theirs...)
-	if err != nil {
-		return nil, err
-	}
-	p := &Process{cmd: cmd, caged: k, done: make(chan struct{})}
-	started, failed := k.negotiate(ctx, cmd.Process.Pid, &order)
-	if failed == nil && started.Error != "" {
-		failed = refusal(started)
-	}
-	if failed == nil && len(spec.Argv) > 0 && c.way.spaces {
-		p.scratch, _ = os.OpenRoot(fmt.Sprintf("/proc/%d/root%s", cmd.Process.Pid, scratch)) // nil where it has ended already
-	}
-	if failed == nil {
-		p.proxy, failed = proxied.listener()
-	}
-	go p.reap() // from here on, it lets go of what the cage holds
-	if failed != nil {
-		p.Kill()
-		p.Wait()
-		p.Release()
-		return nil, failed
-	}
-	p.report = reportOf(append(started.Layers, countedLayers(started.Layers, group, why)...))
-	return p, nil
+	return order, nil
 }
 
 // countedLayers are the layers that count the tree as a whole, where a cgroup
@@ -372,119 +373,5 @@ func largestID() int {
 			return largest
 		}
 		largest = max(largest, inside+count-1)
-	}
-}
-
-// pipes makes a pipe to the launcher and one back.
-func pipes() (down, up [2]*os.File, err error) {
-	if down[0], down[1], err = os.Pipe(); err != nil {
-		return down, up, err
-	}
-	if up[0], up[1], err = os.Pipe(); err != nil {
-		_, _ = down[0].Close(), down[1].Close()
-	}
-	return down, up, err
-}
-
-// maxReport is the longest line that the launcher may answer with.
-const maxReport = 64 << 10
-
-// negotiate sends the order and waits for what came of it.
-func (k *caged) negotiate(ctx context.Context, pid int, order *wire.Spec) (started wire.Started, err error) {
-	deadline := time.Now().Add(startLimit)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		deadline = d
-	}
-	stop := context.AfterFunc(ctx, func() {
-		_ = k.report.SetReadDeadline(time.Now())
-		_ = k.lifeline.SetWriteDeadline(time.Now())
-	})
-	defer stop()
-	_ = k.report.SetReadDeadline(deadline)
-	_ = k.lifeline.SetWriteDeadline(deadline)
-	fail := func(err error) (wire.Started, error) {
-		switch {
-		case ctx.Err() != nil:
-			err = plugin.AsError(context.Cause(ctx))
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			err = plugin.Errorf(plugin.CodeTimeout, "building its cage took longer than %s", startLimit)
-		case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ESRCH):
-			err = errors.New("the launcher ended without a word")
-		}
-		return started, err
-	}
-	sent := k.send(pid, order)
-	if sent != nil && !errors.Is(sent, unix.EPIPE) && !errors.Is(sent, unix.ESRCH) {
-		return fail(sent)
-	}
-	// A launcher that has ended already may have said why.
-	if err := k.reports.Decode(&started); err != nil {
-		return fail(err)
-	}
-	if sent != nil && started.Error == "" {
-		return fail(sent)
-	}
-	_ = k.report.SetReadDeadline(time.Time{})
-	return started, nil
-}
-
-// send sends the order, and puts the launcher into its cgroup.
-func (k *caged) send(pid int, order *wire.Spec) error {
-	line, err := json.Marshal(order)
-	if err != nil {
-		return err
-	}
-	if _, err := k.lifeline.Write(append(line, '\n')); err != nil || k.group == nil {
-		return err
-	}
-	if err := k.group.add(pid); err != nil { // while the launcher is at work on the rest
-		return fmt.Errorf("putting it into its cgroup: %w", err)
-	}
-	_, err = k.lifeline.Write([]byte{'\n'})
-	return err
-}
-
-// ended learns from the launcher, which has ended, how the program did.
-func (k *caged) ended(end *State) {
-	_ = k.report.SetReadDeadline(time.Now().Add(startLimit))
-	var said wire.Ended
-	if err := k.reports.Decode(&said); err == nil {
-		end.Exit, end.Signal, end.Exceeded = said.Exit, syscall.Signal(said.Signal), said.Exceeded
-	}
-	if !end.OK() && k.group != nil {
-		// What the kernel counted is a fact; what the launcher found lying about
-		// may be from before.
-		if counted := k.group.exceeded(); end.Exceeded == "" || counted == LimitMemory && end.Signal == syscall.SIGKILL {
-			end.Exceeded = counted
-		}
-	}
-	k.release()
-}
-
-// hangUp tells a launcher that is not the first process of a namespace to end
-// everything, since no PID namespace does that when the launcher ends. It reports false
-// where that is not needed.
-func (k *caged) hangUp() bool {
-	if k.spaces {
-		return false
-	}
-	_ = k.lifeline.Close()
-	return true
-}
-
-// release lets go of what the cage of one process holds, once.
-func (k *caged) release() {
-	k.once.Do(func() {
-		closeFiles(k.lifeline, k.report)
-		k.cage.groups.give(k.group)
-		k.cage.owners.give(k.owner)
-	})
-}
-
-func closeFiles(files ...*os.File) {
-	for _, f := range files {
-		if f != nil {
-			_ = f.Close()
-		}
 	}
 }

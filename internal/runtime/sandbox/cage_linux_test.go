@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,7 +69,15 @@ func judge(t *testing.T, said map[string]string, secrets ...string) {
 
 func TestWhatAProgramInACageCannotDo(t *testing.T) {
 	t.Parallel()
-	s := full(t)
+	for name, of := range sandboxes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cannot(t, of(t))
+		})
+	}
+}
+
+func cannot(t *testing.T, s *sandbox.Sandbox) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("canary"), 0o644); err != nil {
 		t.Fatal(err)
@@ -86,10 +96,18 @@ func TestWhatAProgramInACageCannotDo(t *testing.T) {
 
 func TestALimitIsNamed(t *testing.T) {
 	t.Parallel()
-	s := full(t)
+	for name, of := range sandboxes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limitsAreNamed(t, of(t))
+		})
+	}
+}
+
+func limitsAreNamed(t *testing.T, s *sandbox.Sandbox) {
 	// What is mounted for the program to read is larger than any file that it may write,
 	// and no reason to say that it wrote one.
-	large := filepath.Join("/tmp", fmt.Sprintf("large-%d", os.Getpid()))
+	large := filepath.Join("/tmp", fmt.Sprintf("large-%d-%s", os.Getpid(), filepath.Base(t.Name())))
 	if err := os.WriteFile(large, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -155,6 +173,58 @@ func TestNothingOutlivesAKill(t *testing.T) {
 	p.Wait()
 	if sleeping(t, "7101") {
 		t.Error("its child lives on")
+	}
+}
+
+// launchersOf returns the launchers that are children of a process.
+func launchersOf(t *testing.T, parent int) (pids []int) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range all {
+		text, _ := os.ReadFile(path)
+		argv, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+		_, rest, _ := strings.Cut(string(text), ") ")
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if f := strings.Fields(rest); len(f) > 1 && f[0] != "Z" && f[1] == strconv.Itoa(parent) && strings.Contains(string(argv), "mortise-launcher\x00mounts") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Launchers that wait have no program that would be missed; they end with the host all the same.
+func TestWaitingLaunchersEndWithTheHost(t *testing.T) {
+	t.Parallel()
+	full(t)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "role", "host", t.TempDir(), "7103", "ahead")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	var launchers []int
+	for deadline := time.Now().Add(10 * time.Second); len(launchers) != 3; launchers = launchersOf(t, cmd.Process.Pid) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it has launchers %v: want one with a program and two that wait", launchers)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for _, pid := range launchers {
+		for deadline := time.Now().Add(2 * time.Second); !errors.Is(unix.Kill(pid, 0), unix.ESRCH); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Errorf("launcher %d lives on", pid)
+				break
+			}
+		}
 	}
 }
 

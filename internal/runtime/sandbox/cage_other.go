@@ -14,9 +14,15 @@ type caged struct{}
 
 func newCage(Options, *starter) *cage { return &cage{} }
 
+func (*cage) idle() {}
+
 func (*cage) close() error { return nil }
 
+func (*caged) finished(*State) bool { return false }
+
 func (*caged) ended(*State) {}
+
+func (*caged) release() {}
 
 func (*caged) hangUp() bool { return false }
 

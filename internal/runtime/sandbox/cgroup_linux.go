@@ -310,6 +310,14 @@ func (g *cgroup) add(pid int) error {
 	return nil
 }
 
+// tasks returns the files by which a thread moves itself into the group. Version 2 moves whole processes only.
+func (g *cgroup) tasks() []string {
+	if g == nil || g.version == "v2" {
+		return nil
+	}
+	return []string{filepath.Join(g.pids, "tasks"), filepath.Join(g.memory, "tasks")}
+}
+
 // counts reports whether the group has counted so much memory, and a process.
 func (g *cgroup) counts(held int64) bool {
 	file := "memory.usage_in_bytes"

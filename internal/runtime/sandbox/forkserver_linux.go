@@ -34,30 +34,35 @@ type forkServer struct {
 }
 
 // fork starts a launcher with these files as its descriptors from 0 on. The caller keeps
-// its own and closes them.
-func (n *forkServer) fork(ctx context.Context, req wire.Fork, files ...*os.File) (*exec.Cmd, error) {
+// its own and closes them. in is whether the launcher is in the cgroups of the request.
+func (n *forkServer) fork(ctx context.Context, req wire.Fork, files ...*os.File) (_ *exec.Cmd, in bool, err error) {
 	order, err := json.Marshal(req)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	fds, err := duplicates(files) // a caller that gives up waiting closes the files
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	cmd := &exec.Cmd{Args: []string{wire.Launcher}}
+	began := make(chan bool, 1) // in; a caller that has given up does not read it
 	begin := func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		process, err := n.forkLocked(order, fds)
+		process, in, err := n.forkLocked(order, fds)
 		cmd.Process = process
+		began <- in
 		return err
 	}
-	return cmd, n.starter.start(ctx, cmd, begin, func() { closeAll(fds) })
+	if err := n.starter.start(ctx, cmd, begin, func() { closeAll(fds) }); err != nil {
+		return nil, false, err
+	}
+	return cmd, <-began, nil
 }
 
 // forkLocked sends the request and returns the new process. It starts the fork server
 // again, once, if the old one ended before it read the request. The lock is held.
-func (n *forkServer) forkLocked(order []byte, fds []int) (*os.Process, error) {
+func (n *forkServer) forkLocked(order []byte, fds []int) (process *os.Process, in bool, err error) {
 	if n.line != nil {
 		n.reap(n.cmd.Process.Pid)
 	}
@@ -69,14 +74,15 @@ func (n *forkServer) forkLocked(order []byte, fds []int) (*os.Process, error) {
 	switch {
 	case err != nil: // a late answer must not be taken for the next request's
 		n.end()
-		return nil, err
+		return nil, false, err
 	case forked.Error != "":
 		if forked.Errno != 0 {
-			return nil, syscall.Errno(forked.Errno)
+			return nil, false, syscall.Errno(forked.Errno)
 		}
-		return nil, errors.New(forked.Error)
+		return nil, false, errors.New(forked.Error)
 	}
-	return os.FindProcess(forked.PID)
+	process, err = os.FindProcess(forked.PID)
+	return process, forked.In, err
 }
 
 // ask sends a request, with descriptors, and returns the answer. If took is false, the

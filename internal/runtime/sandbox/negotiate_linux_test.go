@@ -41,23 +41,29 @@ func TestWhatALauncherThatEndedHadSaidIsRead(t *testing.T) {
 			if c.grouped && group == nil {
 				t.Skip("there is no cgroup here: " + why)
 			}
-			down, up, err := pipes()
+			lifeline, theirs, err := socketPair()
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer closeFiles(append(down[:], up[0])...)
-			if !c.hears {
-				_ = down[0].Close()
-			}
-			if _, err := up[1].WriteString(c.said); err != nil {
+			defer lifeline.Close()
+			defer theirs.Close()
+			report, reports, err := os.Pipe()
+			if err != nil {
 				t.Fatal(err)
 			}
-			_ = up[1].Close()
-			k := &caged{lifeline: down[1], report: up[0], reports: json.NewDecoder(io.LimitReader(up[0], 2*maxReport))}
+			defer report.Close()
+			if !c.hears {
+				_ = theirs.Close()
+			}
+			if _, err := reports.WriteString(c.said); err != nil {
+				t.Fatal(err)
+			}
+			_ = reports.Close()
+			k := &caged{cmd: ended, lifeline: lifeline, report: report, reports: json.NewDecoder(io.LimitReader(report, 2*maxReport))}
 			if c.grouped {
 				k.group = group
 			}
-			started, err := k.negotiate(t.Context(), ended.Process.Pid, &wire.Spec{})
+			started, err := k.negotiate(t.Context(), &wire.Spec{}, nil)
 			if err == nil && started.Error != "" {
 				err = refusal(started)
 			}

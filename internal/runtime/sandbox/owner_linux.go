@@ -77,23 +77,24 @@ func (o *owners) close() {
 // userNamespace returns a user namespace in which id is root. It takes a
 // process to make one: a launcher that is told nothing.
 func userNamespace(ctx context.Context, n *forkServer, id int) (*os.File, error) {
-	hold, release, err := os.Pipe()
+	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
-	defer closeFiles(hold, release)
+	defer ours.Close()
+	defer theirs.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer null.Close()
 	root := []wire.Mapping{{Inside: 0, Outside: id}}
-	cmd, err := n.fork(ctx, wire.Fork{Flags: unix.CLONE_NEWUSER, Users: root, Groups: root}, null, null, null, hold)
+	cmd, _, err := n.fork(ctx, wire.Fork{Flags: unix.CLONE_NEWUSER, Users: root, Groups: root}, null, null, null, theirs)
 	if err != nil {
 		return nil, err
 	}
 	space, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", cmd.Process.Pid))
-	_ = release.Close() // now it ends
+	_ = ours.Close() // now it ends
 	_ = cmd.Wait()
 	return space, err
 }

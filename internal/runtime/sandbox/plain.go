@@ -42,15 +42,27 @@ func launchFailed(spec Spec, err error) error {
 // reap waits for the end of the process, kills whatever it left behind in its
 // group, and learns how it ended.
 func (p *Process) reap() {
+	// A launcher that has seen the last process of its namespace end says so. What is left of it are mounts and
+	// namespaces that the kernel takes down, for which nothing but the next one has to wait.
+	early := p.caged != nil && p.caged.finished(&p.end)
+	if early {
+		close(p.done)
+		signalGroup(p.cmd, syscall.SIGKILL)
+	}
 	awaitExit(p.cmd)
 	signalGroup(p.cmd, syscall.SIGKILL)
 	_ = p.cmd.Wait()
-	p.end.Exit = p.cmd.ProcessState.ExitCode()
-	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		p.end.Signal = status.Signal()
+	if !early {
+		p.end.Exit = p.cmd.ProcessState.ExitCode()
+		if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			p.end.Signal = status.Signal()
+		}
+		if p.caged != nil {
+			p.caged.ended(&p.end)
+		}
+		close(p.done)
 	}
 	if p.caged != nil {
-		p.caged.ended(&p.end)
+		p.caged.release()
 	}
-	close(p.done)
 }

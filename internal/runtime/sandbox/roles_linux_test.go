@@ -167,7 +167,11 @@ func ignorer(args []string) {
 
 // host starts an ignorer in a cage and waits to be killed.
 func host(args []string) {
-	s, err := sandbox.New(sandbox.Options{Dir: args[0], Mode: sandbox.BestEffort})
+	opts := sandbox.Options{Dir: args[0], Mode: sandbox.BestEffort}
+	if len(args) > 2 {
+		opts.Standby = true
+	}
+	s, err := sandbox.New(opts)
 	if err != nil {
 		panic(err)
 	}

@@ -41,6 +41,10 @@ type Options struct {
 	Dir  string // the launcher is kept here where the system cannot keep it in memory; os.TempDir by default
 	Mode Mode   // Required by default
 
+	// Standby keeps launchers waiting for the next programs, once one was started in a full cage. They make starts
+	// faster and take memory: for hosts that stay.
+	Standby bool
+
 	// Notice is called once, at the first start of a program behind fewer walls than all,
 	// with the list of its walls. It may be nil.
 	Notice func(text string)
@@ -105,6 +109,7 @@ func (s *Sandbox) Report() Report {
 // Close ends the sandbox. Every process must have been waited for. It may be
 // called again.
 func (s *Sandbox) Close() error {
+	s.cage.idle()
 	s.starter.close()
 	return s.cage.close()
 }

@@ -25,7 +25,13 @@ func TestMain(m *testing.M) {
 
 func newSandbox(t testing.TB, mode sandbox.Mode) *sandbox.Sandbox {
 	t.Helper()
-	s, err := sandbox.New(sandbox.Options{Dir: t.TempDir(), Mode: mode})
+	return newSandboxOf(t, sandbox.Options{Mode: mode})
+}
+
+func newSandboxOf(t testing.TB, opts sandbox.Options) *sandbox.Sandbox {
+	t.Helper()
+	opts.Dir = t.TempDir()
+	s, err := sandbox.New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,9 +134,25 @@ func self(t testing.TB, role string, arguments ...string) sandbox.Spec {
 }
 
 // full returns a sandbox of level full, or skips the test and says what is missing.
-func full(t testing.TB) *sandbox.Sandbox {
+func full(t testing.TB) *sandbox.Sandbox { return fullOf(t, 0) }
+
+// sandboxes are the two ways to a launcher: it is forked for the program, or has waited for it.
+var sandboxes = map[string]func(t testing.TB) *sandbox.Sandbox{
+	"forked": full,
+	"waited": func(t testing.TB) *sandbox.Sandbox {
+		s := fullOf(t, 8)
+		run(t, s, shell(t, "exit 0"))
+		if got := s.Waiting(); len(got) != 8 {
+			t.Fatalf("%v wait", got)
+		}
+		return s
+	},
+}
+
+func fullOf(t testing.TB, ahead int) *sandbox.Sandbox {
 	t.Helper()
-	s := newSandbox(t, sandbox.BestEffort)
+	s := newSandboxOf(t, sandbox.Options{Mode: sandbox.BestEffort, Standby: ahead > 0})
+	s.Keep(ahead)
 	if r := s.Report(); r.Level != sandbox.Full {
 		t.Skipf("this machine reaches level %s: %+v", r.Level, r.Missing())
 	}

@@ -78,7 +78,23 @@ func reap(pid int, watch *watcher, ended chan<- wire.Ended, empty chan<- struct{
 				end = wire.Ended{Exit: -1, Signal: int(status.Signal())}
 			}
 			end.Exceeded = watch.exceeded(end, &usage)
+			end.Last = last()
 			ended <- end
+		}
+	}
+}
+
+// last reports whether no process is left but this one: in a PID namespace, all others descend from it.
+func last() bool {
+	if os.Getpid() != 1 {
+		return false
+	}
+	for {
+		switch pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); {
+		case errors.Is(err, unix.ECHILD):
+			return true
+		case err == nil && pid == 0:
+			return false
 		}
 	}
 }

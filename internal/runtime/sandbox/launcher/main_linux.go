@@ -22,11 +22,13 @@ package launcher
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -52,21 +54,38 @@ func init() {
 	os.Exit(0)
 }
 
-// cage reads a spec, builds the cage and stays with the program.
+// cage waits for a spec, builds the cage and stays with the program. It takes one spec and ends: a launcher that was
+// started ahead differs in nothing but how long it waits here.
 func cage() {
+	_ = tieToHost() // the end of the socket says so too
+	var rooted error
+	if slices.Contains(os.Args, wire.OwnMounts) {
+		rooted = newRoot()
+	}
+	rehearse()
+	files, err := receive(wire.SpecFD)
+	if err == nil && files == nil {
+		return // the host hung up: it has no use for us
+	}
 	host := bufio.NewReader(io.LimitReader(os.NewFile(wire.SpecFD, "spec"), maxSpec))
 	report := json.NewEncoder(os.NewFile(wire.ReportFD, "report"))
 	var spec wire.Spec
-	line, err := host.ReadBytes('\n')
+	var line []byte
+	if err == nil {
+		line, err = host.ReadBytes('\n')
+	}
 	if err == nil {
 		err = json.Unmarshal(line, &spec)
+	}
+	if err == nil {
+		err = assign(files, &spec)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, wire.ByHand)
 		os.Exit(2)
 	}
 	signals := make(chan os.Signal, 8)
-	started, pid := launch(&spec, host, signals)
+	started, pid := launch(&spec, rooted, host, signals)
 	if err := report.Encode(started); err != nil || started.Error != "" {
 		os.Exit(127)
 	}
@@ -83,8 +102,58 @@ func cage() {
 	os.Exit(ended.Exit)
 }
 
+// receive takes the byte that comes before the spec, and the descriptors that come with it; none where the host hung up.
+func receive(socket int) (files []int, err error) {
+	rights := make([]byte, unix.CmsgSpace(4*wire.MaxFiles))
+	size, sent, flags, _, err := unix.Recvmsg(socket, make([]byte, 1), rights, unix.MSG_CMSG_CLOEXEC)
+	for errors.Is(err, unix.EINTR) {
+		size, sent, flags, _, err = unix.Recvmsg(socket, make([]byte, 1), rights, unix.MSG_CMSG_CLOEXEC)
+	}
+	if err != nil || size == 0 {
+		return nil, err
+	}
+	if files, err = received(rights[:sent]); err != nil {
+		return nil, err
+	}
+	if len(files) < wire.Standard || flags&unix.MSG_CTRUNC != 0 {
+		return nil, fmt.Errorf("only %d descriptors arrived", len(files))
+	}
+	return files, nil
+}
+
+// assign makes the first files the standard ones, which the program inherits, and finds the others that a spec names.
+func assign(files []int, spec *wire.Spec) error {
+	for fd := range wire.Standard {
+		if err := unix.Dup3(files[fd], fd, 0); err != nil {
+			return err
+		}
+		_ = unix.Close(files[fd])
+	}
+	named := []*int{&spec.Proxy}
+	for i := range spec.Tree {
+		named = append(named, &spec.Tree[i].FD)
+	}
+	for _, index := range named {
+		if *index == 0 {
+			continue
+		}
+		if *index < wire.Standard || *index >= len(files) {
+			return fmt.Errorf("descriptor %d of %d", *index, len(files))
+		}
+		*index = files[*index]
+	}
+	return nil
+}
+
+// rehearse reads and writes what is read and written later, of which the first time takes a quarter of a millisecond.
+func rehearse() {
+	line, _ := json.Marshal(wire.Spec{Argv: []string{""}, Tree: []wire.Node{{}}, Outside: []wire.Peer{{}}})
+	_ = json.Unmarshal(line, new(wire.Spec))
+	_, _ = json.Marshal(wire.Started{Layers: []wire.Layer{{}}})
+}
+
 // launch builds the cage and starts the program in it.
-func launch(spec *wire.Spec, host *bufio.Reader, signals chan<- os.Signal) (started wire.Started, pid int) {
+func launch(spec *wire.Spec, rooted error, host *bufio.Reader, signals chan<- os.Signal) (started wire.Started, pid int) {
 	failed := func(stage string, err error) (wire.Started, int) {
 		started.Stage, started.Error = stage, err.Error()
 		return started, 0
@@ -104,6 +173,9 @@ func launch(spec *wire.Spec, host *bufio.Reader, signals chan<- os.Signal) (star
 		}
 	}
 	if spec.Mounts {
+		if rooted != nil {
+			return failed("view", rooted)
+		}
 		if err := buildView(spec); err != nil {
 			return failed("view", err)
 		}
@@ -137,14 +209,13 @@ func launch(spec *wire.Spec, host *bufio.Reader, signals chan<- os.Signal) (star
 		return failed("exec", err)
 	}
 	// The host sees the end of the program's output and input when they end.
-	for fd := range 3 {
-		if null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err == nil {
-			_ = unix.Dup3(null, fd, 0)
-			_ = unix.Close(null)
-		} else {
+	null, nothing := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	for fd := range wire.Standard {
+		if nothing != nil || unix.Dup3(null, fd, 0) != nil {
 			_ = unix.Close(fd)
 		}
 	}
+	_ = unix.Close(null)
 	return started, pid
 }
 

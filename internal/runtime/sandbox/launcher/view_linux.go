@@ -1,23 +1,22 @@
 package launcher
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox/wire"
 )
 
-// Where things are while the root is built; both are gone afterwards.
-const (
-	oldRoot = "/.old"
-	workDir = "/.work"
-)
+// oldRoot is where the host's root is while ours is built; it is gone afterwards.
+const oldRoot = "/.old"
 
 // rootFlags are of everything that is mounted for the program.
 const rootFlags = unix.MS_NOSUID | unix.MS_NODEV
@@ -26,14 +25,21 @@ const rootFlags = unix.MS_NOSUID | unix.MS_NODEV
 // where there is none.
 var work = -1
 
-// buildView makes a root with nothing but what the spec names, and enters it.
-func buildView(spec *wire.Spec) error {
+// base is where the new root is mounted before it is entered, and what the program may write until it has its place: some
+// directory that every machine has.
+const base = "/dev"
+
+// workDir goes with the old root: each mount that is taken down by itself waits for the kernel.
+const workDir = oldRoot + base
+
+// newRoot makes an empty root and enters it. What every program finds in it does not depend on the spec, so a launcher
+// that waits for one has this behind it.
+func newRoot() error {
 	defer unix.Umask(unix.Umask(0o022))         // the program may run as another user than the process that makes its directories
 	_ = unix.Sethostname([]byte(wire.HostName)) // where the name is our own to set
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keeping mounts to ourselves: %w", err)
 	}
-	base := spec.Dir // some directory that is there
 	if err := unix.Mount("tmpfs", base, "tmpfs", rootFlags, "mode=0755,size=4m,nr_inodes=8192"); err != nil {
 		return fmt.Errorf("mounting a new root: %w", err)
 	}
@@ -49,6 +55,18 @@ func buildView(spec *wire.Spec) error {
 	if err := unix.Chdir("/"); err != nil {
 		return fmt.Errorf("entering the new root: %w", err)
 	}
+	if err := mountProc("/proc"); err != nil {
+		return fmt.Errorf("placing /proc: %w", err)
+	}
+	if err := mountDev("/dev"); err != nil {
+		return fmt.Errorf("placing /dev: %w", err)
+	}
+	return nil
+}
+
+// buildView puts what the spec names into the root, and closes it.
+func buildView(spec *wire.Spec) error {
+	defer unix.Umask(unix.Umask(0o022))
 	if err := mountWork(spec); err != nil {
 		return err
 	}
@@ -61,13 +79,11 @@ func buildView(spec *wire.Spec) error {
 			closed = append(closed, n.Path)
 		}
 	}
-	for _, dir := range []string{workDir, oldRoot} {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			return fmt.Errorf("leaving %s: %w", dir, err)
-		}
-		if err := unix.Rmdir(dir); err != nil {
-			return fmt.Errorf("leaving %s: %w", dir, err)
-		}
+	if err := unix.Unmount(oldRoot, unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("leaving the old root: %w", err)
+	}
+	if err := unix.Rmdir(oldRoot); err != nil {
+		return fmt.Errorf("leaving the old root: %w", err)
 	}
 	for _, dir := range append(closed, "/") {
 		if err := setAttr(dir, 0, unix.MOUNT_ATTR_RDONLY); err != nil {
@@ -77,11 +93,8 @@ func buildView(spec *wire.Spec) error {
 	return nil
 }
 
-// mountWork mounts what the program may write.
+// mountWork mounts what the program may write, at workDir.
 func mountWork(spec *wire.Spec) error {
-	if err := unix.Mkdir(workDir, 0o700); err != nil {
-		return err
-	}
 	options := "mode=0755,nr_inodes=65536"
 	if spec.Limits.Scratch > 0 {
 		options += fmt.Sprintf(",size=%d", spec.Limits.Scratch)
@@ -142,10 +155,8 @@ func place(n wire.Node) error {
 			return err
 		}
 		return unix.Mount("tmpfs", n.Path, "tmpfs", rootFlags|unix.MS_NOEXEC, "mode=0755,size=64k,nr_inodes=1024")
-	case "proc":
-		return mountProc(n.Path)
-	case "dev":
-		return mountDev(n.Path)
+	case "proc", "dev": // in every root
+		return nil
 	default:
 		return fmt.Errorf("there is no node of kind %q", n.Kind)
 	}
@@ -268,7 +279,6 @@ func viewLayer(spec *wire.Spec) wire.Layer {
 	var st unix.Statfs_t
 	_, hidden := os.Lstat(spec.Hidden)
 	written := os.WriteFile("/written", nil, 0o600)
-	mounts, _ := os.ReadFile("/proc/self/mountinfo") // empty where there is no /proc
 	switch err := unix.Statfs("/", &st); {
 	case err != nil || st.Type != unix.TMPFS_MAGIC:
 		layer.Why = "the root is not the one that was made"
@@ -276,10 +286,21 @@ func viewLayer(spec *wire.Spec) wire.Layer {
 		layer.Why = fmt.Sprintf("the root can be written: %v", written)
 	case spec.Hidden != "" && !errors.Is(hidden, fs.ErrNotExist):
 		layer.Why = "files of the host are still in sight"
-	case strings.Contains(string(mounts), " "+oldRoot):
+	case mounted(oldRoot):
 		layer.Why = "the old root is still mounted"
 	default:
 		layer.On, layer.Why = true, ""
 	}
 	return layer
+}
+
+// mounted reports whether something is mounted at path, or in it. Where there is no /proc, nothing is seen.
+func mounted(path string) bool {
+	file, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	mounts, _ := io.ReadAll(bufio.NewReaderSize(file, 64<<10)) // in few reads, which cost more than the lines
+	return bytes.Contains(mounts, []byte(" "+path))
 }

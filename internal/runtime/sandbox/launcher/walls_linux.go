@@ -42,8 +42,10 @@ func wallIn(spec *wire.Spec) ([]wire.Layer, error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("hiding the launcher: %w", err)
 	}
-	if err := everyThread(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); err != nil {
-		return nil, fmt.Errorf("giving up new privileges: %w", err)
+	if !unprivileged() { // else it was so when this process began, and is for each of its threads
+		if err := everyThread(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); err != nil {
+			return nil, fmt.Errorf("giving up new privileges: %w", err)
+		}
 	}
 	if !spec.Fresh { // then what the program leaves behind comes to us
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -100,8 +102,12 @@ func dropBounding() error {
 	return nil
 }
 
+// dropCapabilities gives up all of them: the ambient ones too, which the kernel keeps among the permitted. Whoever was
+// root and became another user has none left, on any thread.
 func dropCapabilities() error {
-	_ = everyThread(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0)
+	if none, err := capabilities(); err == nil && none == 0 {
+		return nil
+	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	return everyThread(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
@@ -120,17 +126,13 @@ func become(uid, gid int) error {
 
 func capabilitiesLayer() wire.Layer {
 	layer := wire.Layer{Name: "capabilities"}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var have [2]unix.CapUserData
-	if err := unix.Capget(&header, &have[0]); err != nil {
+	switch left, err := capabilities(); {
+	case err != nil:
 		layer.Why = "they cannot be read: " + err.Error()
 		return layer
-	}
-	for _, half := range have {
-		if half.Effective|half.Permitted|half.Inheritable != 0 {
-			layer.Why = fmt.Sprintf("some are left: %x", half.Permitted)
-			return layer
-		}
+	case left != 0:
+		layer.Why = fmt.Sprintf("some are left: %x", left)
+		return layer
 	}
 	for c := uintptr(0); c <= lastCapability; c++ {
 		in, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_CAPBSET_READ, c, 0)
@@ -146,9 +148,25 @@ func capabilitiesLayer() wire.Layer {
 	return layer
 }
 
-func privilegesLayer() wire.Layer {
+// capabilities returns those of this thread, in whatever set.
+func capabilities() (left uint64, err error) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var have [2]unix.CapUserData
+	err = unix.Capget(&header, &have[0])
+	for i, half := range have {
+		left |= uint64(half.Effective|half.Permitted|half.Inheritable) << (32 * i)
+	}
+	return left, err
+}
+
+// unprivileged reports whether this thread can gain no privileges.
+func unprivileged() bool {
 	set, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
-	if err != nil || set != 1 {
+	return err == nil && set == 1
+}
+
+func privilegesLayer() wire.Layer {
+	if !unprivileged() {
 		return wire.Layer{Name: "no new privileges", Why: "the kernel does not confirm it"}
 	}
 	return wire.Layer{Name: "no new privileges", On: true}

@@ -4,10 +4,16 @@
 // [Forked] answers.
 package wire
 
-// Descriptors that the launcher finds open besides those of the plugin.
+// Descriptors that the launcher finds open. Its first three are the null device until the spec comes.
 const (
-	SpecFD   = 3 // the spec; its end, at any time, says that the host is gone
-	ReportFD = 4 // what came of it
+	SpecFD   = 3 // a stream socket: one byte with descriptors, then the spec. Its end, at any time, says that the host is gone
+	ReportFD = 4 // a pipe for what came of it
+)
+
+// Descriptors that come with the spec, by their index.
+const (
+	Standard = 3             // how many the program has: its standard input, output and error
+	MaxFiles = Standard + 93 // with the mounts of [Node.FD] and the socket of [Spec.Proxy]
 )
 
 // ProxyPort is where a program finds the proxy of the host, on 127.0.0.1 of its own network namespace.
@@ -32,10 +38,13 @@ const Held = 2 << 20
 // launcher, from each packet. It answers each with a [Forked].
 const ForkServer = "forkserver"
 
+// OwnMounts is the argument of a launcher that has a mount namespace of its own.
+const OwnMounts = "mounts"
+
 // Bounds of a [Fork].
 const (
-	MaxFork  = 4 << 10 // bytes of it
-	MaxFiles = 96      // descriptors beside it
+	MaxFork      = 4 << 10 // bytes of it
+	MaxForkFiles = 8       // descriptors beside it
 )
 
 // A Fork says in which namespaces a launcher starts, and as which user.
@@ -45,6 +54,7 @@ type Fork struct {
 	Groups    []Mapping `json:"groups"`
 	SetGroups bool      `json:"set_groups"` // it may give up groups
 	Ambient   []uintptr `json:"ambient"`    // capabilities that it keeps
+	Tasks     []string  `json:"tasks"`      // files by which a thread joins cgroups of version 1: it is forked in these
 }
 
 // A Mapping is the number that one user or group has inside and outside of a
@@ -57,6 +67,7 @@ type Mapping struct {
 // A Forked is the answer to a [Fork]. The launcher is a child of the host.
 type Forked struct {
 	PID   int    `json:"pid"`
+	In    bool   `json:"in"` // it is in the cgroups of [Fork.Tasks]
 	Error string `json:"error,omitempty"`
 	Errno int    `json:"errno,omitempty"` // which error of the kernel's that is, if it is one
 }
@@ -67,7 +78,7 @@ type Spec struct {
 	Env  []string `json:"env"`
 	Dir  string   `json:"dir"` // where the program starts: its scratch directory
 
-	Mounts  bool   `json:"mounts"`  // there is a mount namespace: build the view below
+	Mounts  bool   `json:"mounts"`  // there is a mount namespace, and [OwnMounts] said so: build the view below
 	Fresh   bool   `json:"fresh"`   // there is a PID namespace: mount its own /proc
 	Tree    []Node `json:"tree"`    // what the root has, parents before what is in them
 	UID     int    `json:"uid"`     // whom to become
@@ -80,7 +91,7 @@ type Spec struct {
 	Write  []string `json:"write"`  // Landlock: may be written
 	Hidden string   `json:"hidden"` // a path of the host that must not be there
 
-	Proxy int `json:"proxy,omitzero"` // the socket on which a listener is handed to the host, at ProxyPort; 0 for a program without network
+	Proxy int `json:"proxy,omitzero"` // the index of the socket on which a listener is handed to the host, at ProxyPort; 0 for a program without network
 
 	Wait   bool   `json:"wait"` // the host sends one more byte once the launcher is in its cgroup
 	Limits Limits `json:"limits"`
@@ -92,7 +103,7 @@ type Node struct {
 	Path string `json:"path"`
 	To   string `json:"to,omitempty"` // of a link: where to; of a text: what it says
 	Dir  bool   `json:"dir,omitempty"`
-	FD   int    `json:"fd,omitempty"` // of a bind: the mount itself, which the host made
+	FD   int    `json:"fd,omitempty"` // of a bind: the index of the mount itself, which the host made; 0 for none
 
 	Device uint64 `json:"device,omitzero"` // of a bind of a file: which one it has to be
 	Inode  uint64 `json:"inode,omitzero"`  // 0 for any
@@ -134,4 +145,5 @@ type Ended struct {
 	Exit     int    `json:"exit"`
 	Signal   int    `json:"signal,omitempty"`
 	Exceeded string `json:"exceeded,omitempty"` // the limit that ended it
+	Last     bool   `json:"last,omitempty"`     // it was the last process of its PID namespace but the launcher
 }
