@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -19,8 +18,8 @@ type ahead struct {
 	waiting []*caged
 	making  bool
 	closed  bool
-	mounts  *os.File // of this host's mounts, by which a change of them is noticed; nil before the first launcher
-	changes int      // that were noticed
+	mounts  int // a descriptor of this host's mounts, by which a change of them is noticed; 0 before the first launcher
+	changes int // that were noticed
 
 	work sync.WaitGroup // the goroutine that makes launchers
 }
@@ -55,12 +54,14 @@ func (a *ahead) refill(limits Limits) {
 	if a.closed || a.making || len(a.waiting) >= a.most {
 		return
 	}
-	if a.mounts == nil {
-		var err error
-		if a.mounts, err = os.Open("/proc/self/mountinfo"); err != nil {
+	if a.mounts == 0 {
+		// Not by package os, whose poller would be told of a change in place of checkLocked: the kernel tells once.
+		mounts, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
 			a.most = 0 // without it, a launcher might not see what was mounted meanwhile
 			return
 		}
+		a.mounts = mounts
 	}
 	a.making = true
 	a.work.Go(func() { a.make(limits) })
@@ -98,10 +99,10 @@ func (a *ahead) make(limits Limits) {
 
 // checkLocked drops all launchers if this host's mounts have changed: they have a copy of the mounts of before. The lock is held.
 func (a *ahead) checkLocked() {
-	if a.mounts == nil {
+	if a.mounts == 0 {
 		return
 	}
-	poll := []unix.PollFd{{Fd: int32(a.mounts.Fd()), Events: unix.POLLPRI}}
+	poll := []unix.PollFd{{Fd: int32(a.mounts), Events: unix.POLLPRI}}
 	n, err := unix.Poll(poll, 0)
 	if err == nil && n == 0 {
 		return
@@ -126,8 +127,10 @@ func (a *ahead) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.dropLocked()
-	closeFiles(a.mounts)
-	a.mounts = nil
+	if a.mounts != 0 {
+		_ = unix.Close(a.mounts)
+		a.mounts = 0
+	}
 }
 
 // waits reports whether a launcher that was told nothing is still there.

@@ -16,7 +16,7 @@ import (
 // forkServer forks a launcher for each request of the host, one after another, until the
 // host closes the socket. The launchers are children of the host.
 func forkServer() {
-	// A launcher inherits what a request brings, and nothing that the host had from whoever started it.
+	// A launcher inherits what a request brings, and nothing that the host inherited itself.
 	if err := unix.CloseRange(wire.SpecFD, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		unix.CloseOnExec(wire.SpecFD)
 		unix.CloseOnExec(wire.SpecFD + 1) // our own program, if it was started from memory

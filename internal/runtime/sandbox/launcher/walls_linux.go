@@ -102,7 +102,7 @@ func dropBounding() error {
 	return nil
 }
 
-// dropCapabilities gives up all of them: the ambient ones too, which the kernel keeps among the permitted. Whoever was
+// dropCapabilities gives up all of them: the ambient ones too, which the kernel keeps among the permitted. A process that was
 // root and became another user has none left, on any thread.
 func dropCapabilities() error {
 	if none, err := capabilities(); err == nil && none == 0 {
