@@ -136,7 +136,7 @@ func (s *fast) fresh(first, start, end int) bool {
 	if s.top == len(s.names) || s.top-first == fastNames {
 		return false
 	}
-	key := s.key(start, end)
+	key := NameKey(s.line[start:end])
 	for _, other := range s.names[first:s.top] {
 		if other.key == key && string(s.line[other.start:other.end]) == string(s.line[start:end]) {
 			return false
@@ -147,14 +147,15 @@ func (s *fast) fresh(first, start, end int) bool {
 	return true
 }
 
-// key mixes a name's length with its first and last eight bytes.
-func (s *fast) key(start, end int) uint64 {
-	b, n := s.line, end-start
+// NameKey mixes the length of a member's name with its first and last eight bytes: names with
+// different keys differ, and those with the same key may be equal.
+func NameKey(name []byte) uint64 {
+	n := len(name)
 	if n >= 8 {
-		return binary.LittleEndian.Uint64(b[start:])*0x9e3779b97f4a7c15 ^ binary.LittleEndian.Uint64(b[end-8:]) ^ uint64(n)<<56
+		return binary.LittleEndian.Uint64(name)*0x9e3779b97f4a7c15 ^ binary.LittleEndian.Uint64(name[n-8:]) ^ uint64(n)<<56
 	}
 	key := uint64(n)
-	for _, c := range b[start:end] {
+	for _, c := range name {
 		key = key<<8 | uint64(c)
 	}
 	return key

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"encoding/binary"
 	"math"
 	"sync"
 	"unicode/utf8"
@@ -41,19 +40,6 @@ type machine struct {
 type unnamed struct {
 	key  uint64
 	name []byte
-}
-
-// keyOf mixes the length of a name with its first and last bytes.
-func keyOf(name []byte) uint64 {
-	n := len(name)
-	if n >= 8 {
-		return binary.LittleEndian.Uint64(name)*0x9e3779b97f4a7c15 ^ binary.LittleEndian.Uint64(name[n-8:]) ^ uint64(n)<<56
-	}
-	key := uint64(n)
-	for _, c := range name {
-		key = key<<8 | uint64(c)
-	}
-	return key
 }
 
 var machines = sync.Pool{New: func() any { return new(machine) }}
@@ -245,7 +231,7 @@ func (m *machine) object(p *program, depth int) verdict {
 			if len(m.names)-first >= maxUnnamed {
 				return unsure
 			}
-			key := keyOf(name)
+			key := protocol.NameKey(name)
 			for i := range m.names[first:] {
 				if other := &m.names[first+i]; other.key == key && string(other.name) == string(name) {
 					return unsure
