@@ -128,6 +128,11 @@ func (p *Program) Install(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
+	return Write(path, code)
+}
+
+// Write puts a program on the disk, whole or not at all, in a directory that is there.
+func Write(path string, code []byte) error {
 	temp, err := write(path, code)
 	if err == nil {
 		err = os.Rename(temp, path)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-dev/mortise/internal/base/carried"
 	_ "github.com/mortise-dev/mortise/internal/runtime/sandbox/launcher" // for a host that is its own
 )
 
@@ -19,7 +20,7 @@ import (
 // launcher is in it as well, and its processes start slower and are larger.
 //
 //go:embed all:bin
-var carried embed.FS
+var bin embed.FS
 
 // ownProgram is what this process executes, whatever became of its file.
 const ownProgram = "/proc/self/exe"
@@ -36,7 +37,7 @@ type launcher struct {
 // open makes the launcher ready, once.
 func (l *launcher) open(dir string) error {
 	l.once.Do(func() {
-		code, err := carried.ReadFile("bin/cage")
+		code, err := bin.ReadFile("bin/cage")
 		if err != nil {
 			l.path = ownProgram
 			return
@@ -90,29 +91,10 @@ func (l *launcher) keepFile(dir string, code []byte) error {
 		return err
 	}
 	if have, err := os.ReadFile(path); err != nil || sha256.Sum256(have) != sha256.Sum256(code) {
-		if err := writeProgram(path, code); err != nil {
+		if err := carried.Write(path, code); err != nil {
 			return fmt.Errorf("writing the launcher of cages: %w", err)
 		}
 	}
 	l.path = path
 	return nil
-}
-
-func writeProgram(path string, code []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".cage-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name())
-	_, err = temp.Write(code)
-	if err == nil {
-		err = temp.Chmod(0o500)
-	}
-	if closed := temp.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	return err
 }

@@ -11,7 +11,7 @@ import (
 // What make build put there is what the source says.
 func TestTheLauncherThatIsCarriedIsUpToDate(t *testing.T) {
 	t.Parallel()
-	have, err := carried.ReadFile("bin/cage")
+	have, err := bin.ReadFile("bin/cage")
 	if err != nil {
 		t.Skip("this test was built without one: it is its own launcher")
 	}
