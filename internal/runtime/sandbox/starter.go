@@ -49,6 +49,7 @@ func newStarter() *starter {
 func (s *starter) run() {
 	defer close(s.done)
 	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+	coarsenTimers()
 	for job := range s.jobs {
 		if job.state.CompareAndSwap(queued, begun) {
 			err := job.begin()
