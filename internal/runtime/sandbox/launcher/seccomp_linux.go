@@ -95,6 +95,27 @@ func when(comparison uint16, value, k uint32) []unix.SockFilter {
 	return []unix.SockFilter{instruction(unix.BPF_JMP|comparison|unix.BPF_K, value, 0, 1), answer(k)}
 }
 
+// most is how many system calls are compared one after the other.
+const most = 16
+
+// among answers k to each of these system calls. The kernel asks a new filter about each call that it has, to know which
+// ones it need not ask about again, so the calls are sorted and compared in groups: only the group that a call may be in is
+// looked at.
+func among(calls []uint32, k uint32) (code []unix.SockFilter) {
+	groups := slices.Collect(slices.Chunk(slices.Sorted(slices.Values(calls)), most))
+	slices.Reverse(groups) // the last group is made first, since each one but it passes over those behind it
+	for _, group := range groups {
+		n := uint8(len(group))
+		one := []unix.SockFilter{instruction(unix.BPF_JMP|unix.BPF_JGT|unix.BPF_K, group[n-1], n+2, 0)} // to the next group
+		for i, call := range group {
+			one = append(one, instruction(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, call, n-uint8(i), 0)) // to the answer
+		}
+		one = append(one, instruction(unix.BPF_JMP|unix.BPF_JA, uint32(len(code))+1, 0, 0), answer(k)) // behind all groups
+		code = append(one, code...)
+	}
+	return code
+}
+
 // only judges one system call by its arguments: all of it, once the call is this one.
 func only(call uint32, judge ...unix.SockFilter) []unix.SockFilter {
 	return append([]unix.SockFilter{instruction(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, call, 0, uint8(len(judge)))}, judge...)
@@ -106,21 +127,10 @@ func only(call uint32, judge ...unix.SockFilter) []unix.SockFilter {
 func program(counted, proxied bool) []unix.SockFilter {
 	code := []unix.SockFilter{load(atArch), instruction(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, auditArch, 1, 0), answer(answerKill), load(atCall)}
 	code = append(code, when(unix.BPF_JGT, lastCall, answerNone)...) // that of x32 too
-	for _, call := range denied {
-		if proxied && slices.Contains(clientCalls, call) {
-			continue
-		}
-		code = append(code, when(unix.BPF_JEQ, call, answerPerm)...)
-	}
-	for _, call := range deniedHere {
-		code = append(code, when(unix.BPF_JEQ, call, answerPerm)...)
-	}
-	for _, call := range absent {
-		code = append(code, when(unix.BPF_JEQ, call, answerNone)...)
-	}
-	for _, call := range done {
-		code = append(code, when(unix.BPF_JEQ, call, answerDone)...)
-	}
+	refused := slices.DeleteFunc(slices.Concat(denied, deniedHere), func(call uint32) bool { return proxied && slices.Contains(clientCalls, call) })
+	code = append(code, among(refused, answerPerm)...)
+	code = append(code, among(absent, answerNone)...)
+	code = append(code, among(done, answerDone)...)
 	judged := func(argument uint32, checks ...[]unix.SockFilter) []unix.SockFilter {
 		judge := []unix.SockFilter{load(atArgs + 8*argument)}
 		for _, check := range checks {
