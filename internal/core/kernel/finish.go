@@ -41,7 +41,7 @@ func (a *attempt) finish(ctx context.Context, res plugin.Result, err error) (plu
 	}
 	a.note(res, failure)
 	a.finishDry(&res, failure)
-	goesOn, recordErr := a.write(ctx, &res, failure, now)
+	goesOn, recordErr := a.write(ctx, res, failure, now)
 	if recordErr != nil {
 		return a.unrecorded(failure, recordErr)
 	}
@@ -138,10 +138,11 @@ func (a *attempt) note(res plugin.Result, failure *plugin.Error) {
 
 // write puts the end of the call into the ledger. goesOn reports that it has
 // not ended: it will run again.
-func (a *attempt) write(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
+func (a *attempt) write(ctx context.Context, res plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
 	switch {
 	case a.lease != nil:
-		return a.settle(ctx, res, failure, now)
+		own := res // only the result of a call that is claimed is kept
+		return a.settle(ctx, &own, failure, now)
 	case a.phase == phaseUncertain && a.mayHaveActed():
 		return false, failure // it may be on record, and then it is run
 	case a.row != nil:

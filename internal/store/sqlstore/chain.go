@@ -119,7 +119,7 @@ func (t *tx) insertEntries(head chain.Head) error {
 	}
 	for rest := t.entries; len(rest) > 0; {
 		i := slices.IndexFunc(chunks[:], func(n int) bool { return n <= len(rest) })
-		if _, err := t.Exec(insertEntries[i], t.writer.arguments(rest[:chunks[i]])...); err != nil {
+		if err := t.insert(insertEntries[i], t.writer.arguments(rest[:chunks[i]])); err != nil {
 			return err
 		}
 		rest = rest[chunks[i]:]

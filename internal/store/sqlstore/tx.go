@@ -135,6 +135,14 @@ func (t *tx) Exec(query string, args ...any) (bool, error) {
 	return n > 0, t.fail(err)
 }
 
+// insert executes a statement that inserts entries, into a table that has no rows that are signed.
+func (t *tx) insert(query string, args []any) error {
+	if err := keepable(query, args); err != nil {
+		return t.fail(err)
+	}
+	return t.fail(t.writer.insert(query, args))
+}
+
 // Row implements [Tx].
 func (t *tx) Row(dest []any, query string, args ...any) (found bool, err error) {
 	if err := keepable(query, args); err != nil {

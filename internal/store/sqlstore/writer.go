@@ -23,6 +23,9 @@ type writer struct {
 	entries []plugin.Entry // room for those of the next transaction
 	args    []any          // and for the arguments of a statement that inserts them
 
+	inserts map[string]driver.Stmt // of insert, by their text
+	values  []driver.NamedValue    // room for what they are given
+
 	ctx    context.Context // of the transaction
 	cancel context.CancelFunc
 	tenant string // whose closure runs; [store.AllTenants] around them
@@ -135,9 +138,14 @@ func (w *writer) discard() {
 	if w.stmts != nil {
 		w.stmts.close()
 	}
-	w.conn.Raw(func(any) error { return driver.ErrBadConn })
+	w.conn.Raw(func(any) error {
+		for _, stmt := range w.inserts {
+			_ = stmt.Close()
+		}
+		return driver.ErrBadConn
+	})
 	w.conn.Close()
-	w.conn, w.stmts = nil, nil
+	w.conn, w.stmts, w.inserts = nil, nil, nil
 }
 
 func (w *writer) run(query string, args ...any) error {
@@ -154,6 +162,31 @@ func (w *writer) exec(query string, args ...any) (sql.Result, error) {
 		return nil, err
 	}
 	return stmt.ExecContext(w.ctx, args...)
+}
+
+// insert executes a statement with many arguments that the driver takes as they are. Package
+// sql would make a slice of 40 bytes for each of them, each time.
+func (w *writer) insert(query string, args []any) error {
+	return w.conn.Raw(func(conn any) (err error) {
+		stmt := w.inserts[query]
+		if stmt == nil {
+			if stmt, err = conn.(driver.ConnPrepareContext).PrepareContext(w.ctx, w.engine.rebind(query)); err != nil {
+				return err
+			}
+			if w.inserts == nil {
+				w.inserts = map[string]driver.Stmt{}
+			}
+			w.inserts[query] = stmt
+		}
+		values := w.values[:0]
+		for i, arg := range args {
+			values = append(values, driver.NamedValue{Ordinal: i + 1, Value: arg})
+		}
+		_, err = stmt.(driver.StmtExecContext).ExecContext(w.ctx, values)
+		clear(values)
+		w.values = values
+		return err
+	})
 }
 
 func (w *writer) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
