@@ -20,7 +20,7 @@ import (
 
 // roles are what this binary plays in a cage, and what hosts one.
 var roles = map[string]func(args []string){
-	"prober": prober, "eater": eater, "forker": forker, "writer": writer, "spinner": spinner, "ignorer": ignorer, "host": host, "partial": partial, "ordinary": ordinary, "hoarder": hoarder, "without": without, "reach": reach, "dialer": dialer,
+	"prober": prober, "eater": eater, "forker": forker, "writer": writer, "spinner": spinner, "ignorer": ignorer, "host": host, "partial": partial, "ordinary": ordinary, "hoarder": hoarder, "without": without, "reach": reach, "dialer": dialer, "clock": clock,
 }
 
 // prober tries what a program in a cage must not be able to do, and prints
