@@ -74,7 +74,7 @@ func TestThePluginForClaudeCode(t *testing.T) {
 		t.Errorf("%+v", servers)
 	}
 	for name := range servers.Servers { // what Claude Code calls the tools of the plugin's server
-		if tool := "mcp__plugin_" + manifest.Name + "_" + name + "__mail.send"; !editor.OwnTool(tool) {
+		if tool := "mcp__plugin_" + manifest.Name + "_" + name + "__mail.send"; !editor.OwnTool(tool, nil, nil) {
 			t.Errorf("the hook asks about %s, which is judged when it is called", tool)
 		}
 	}

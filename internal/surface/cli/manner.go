@@ -132,7 +132,7 @@ func (c *command) mcp() *cobra.Command {
 // hook answers programs that ask before they use tools of their own.
 func (c *command) hook() *cobra.Command {
 	return group(spec{use: "hook", short: "Decide about tools that other programs run"},
-		client.HookCommand(c.in, c.out, func(ctx context.Context, do func(client.Host) error) error {
+		client.HookCommand(c.in, c.out, c.options, func(ctx context.Context, do func(client.Host) error) error {
 			return c.reach(ctx, inHost, func(q *ask) error { return do(q.Host) })
 		}))
 }

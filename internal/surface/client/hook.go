@@ -10,9 +10,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +24,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/editor"
+	"github.com/mortise-dev/mortise/internal/surface/mcp"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -35,6 +39,7 @@ const maxHookInput = 4 << 20
 type toolUse struct {
 	Event    string          `json:"hook_event_name"`
 	Session  string          `json:"session_id"`
+	Dir      string          `json:"cwd"`
 	ID       string          `json:"tool_use_id"`
 	Tool     string          `json:"tool_name"`
 	Input    json.RawMessage `json:"tool_input"`
@@ -42,8 +47,8 @@ type toolUse struct {
 }
 
 // HookCommand returns the command that Claude Code runs before and after it uses a tool of its
-// own. It asks the host that reach finds.
-func HookCommand(in io.Reader, out io.Writer, reach func(ctx context.Context, do func(Host) error) error) *cobra.Command {
+// own. It asks the host that reach finds; options are those of the command line.
+func HookCommand(in io.Reader, out io.Writer, options func() Options, reach func(ctx context.Context, do func(Host) error) error) *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   hookProgram,
@@ -52,7 +57,8 @@ func HookCommand(in io.Reader, out io.Writer, reach func(ctx context.Context, do
 WebFetch, and say afterwards how it ended. 'mortise connect claude-code --hook' has
 Claude Code run this. What the host does not allow, and every doubt, denies the
 tool. A use that needs a person's approval waits for it, and joins the question when
-it is tried again. Tools of this host over MCP are judged as such and pass.`,
+it is tried again. Tools of this host over MCP are judged as such and pass, unless
+the .mcp.json of a project gives another server a name that they could have.`,
 		Example: `  mortise connect claude-code --hook
   mortise hook claude-code --wait 20s`,
 		Args: cobra.NoArgs,
@@ -61,7 +67,7 @@ it is tried again. Tools of this host over MCP are judged as such and pass.`,
 			if err != nil {
 				return err
 			}
-			if editor.OwnTool(use.Tool) {
+			if editor.OwnTool(use.Tool, projects(use), func(s editor.Server) bool { return isHost(s, options()) }) {
 				return nil
 			}
 			if use.Event != "PreToolUse" {
@@ -80,6 +86,42 @@ it is tried again. Tools of this host over MCP are judged as such and pass.`,
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 50*time.Second, "how long to wait for a person, where policy asks for one; at most 100s")
 	return cmd
+}
+
+// projects are the directories whose configuration Claude Code may have read.
+func projects(use *toolUse) (dirs []string) {
+	here, _ := os.Getwd()
+	for _, dir := range []string{os.Getenv("CLAUDE_PROJECT_DIR"), use.Dir, here} {
+		if filepath.IsAbs(dir) && !slices.Contains(dirs, filepath.Clean(dir)) {
+			dirs = append(dirs, filepath.Clean(dir))
+		}
+	}
+	return dirs
+}
+
+// isHost reports whether a server of a configuration is the host that is meant: the entry is
+// one that connect would write.
+func isHost(s editor.Server, o Options) bool {
+	if s.Name != editor.HostName || len(s.Command) == 0 {
+		return false
+	}
+	program, err := exec.LookPath(s.Command[0])
+	if err != nil {
+		return false
+	}
+	for _, list := range []string{"", mcp.ListAll, mcp.ListSearch} {
+		e, err := entryOf(o, commandLine(list, false))
+		if err == nil && sameFile(program, e.Command) && slices.Equal(s.Command[1:], e.Args) && maps.Equal(s.Env, e.Env) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameFile(one, other string) bool {
+	a, err := os.Stat(one)
+	b, errB := os.Stat(other)
+	return err == nil && errB == nil && os.SameFile(a, b)
 }
 
 func readUse(in io.Reader) (*toolUse, error) {

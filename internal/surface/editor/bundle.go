@@ -1,6 +1,11 @@
 package editor
 
-import "strings"
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
 
 // HostName is what programs call the host, and what its plugin for Claude Code is called.
 const HostName = "mortise"
@@ -9,14 +14,43 @@ const HostName = "mortise"
 // its configuration, and those of the plugin, whose servers have its name before their own.
 var ownTools = []string{"mcp__" + HostName + "__", "mcp__plugin_" + HostName + "_" + HostName + "__"}
 
-// OwnTool reports whether Claude Code calls a tool of the host by that name.
-func OwnTool(name string) bool {
+// OwnTool reports whether Claude Code, at work in these directories, calls a tool of the host by
+// that name. A project may come from strangers, and its configuration may give any server a name
+// that makes its tools look like those of the host. So a name counts only where each server that
+// may be meant by it, in the directories and those above them, is ours.
+func OwnTool(name string, dirs []string, ours func(Server) bool) bool {
+	own := false
 	for _, prefix := range ownTools {
-		if strings.HasPrefix(name, prefix) {
-			return true
+		own = own || strings.HasPrefix(name, prefix)
+	}
+	client, _ := Find("claude-code")
+	for _, dir := range dirs {
+		for ; own; dir = filepath.Dir(dir) {
+			servers, err := Servers(filepath.Join(dir, client.project))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return false
+			}
+			for _, s := range servers {
+				if strings.HasPrefix(name, "mcp__"+toolPart(s.Name)+"__") && (s.Problem != nil || !ours(s)) {
+					return false
+				}
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
 		}
 	}
-	return false
+	return own
+}
+
+// toolPart is what Claude Code makes of the name of a server in the names of its tools.
+func toolPart(server string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, server)
 }
 
 // Text returns a configuration that has the entry and nothing else, for files that are shipped.
