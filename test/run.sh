@@ -35,7 +35,7 @@ go_tests() { # packages, flags... ; every skipped test is named with its reason
 	go test -vet=off -v -p 3 -timeout 25m "-ldflags=-s -w" "$@" $packages >"$log" 2>&1 # three at a time, because tests also wait; without tables for debuggers, which take a third of the linking
 	status=$?
 	grep -E '^(ok|FAIL|panic:|\?) ' "$log" | grep -v 'no test files'
-	[ $status -eq 0 ] || grep -vE '^ *(=== |--- PASS)|^(ok|PASS|\?) ' "$log" | grep -B30 -A30 -E -- '--- FAIL|panic:|DATA RACE|build failed|setup failed' | head -n 400
+	[ $status -eq 0 ] || grep -vE '^ *(=== |--- PASS)|^(ok|PASS|\?) ' "$log" | grep -B30 -A30 -E -- '--- FAIL|FAIL: testdata|panic:|DATA RACE|build failed|setup failed' | head -n 400
 	awk '/crash_test.go:[0-9]+: .* kills \(/ {rows = 20} rows-- > 0' "$log" # how often the host was killed, and where
 	grep -B3 -E -- '--- SKIP' "$log" | grep -E -- '--- SKIP|\.go:[0-9]+: ' | sed 's/^ */not run: /'
 	awk '/\] skip /{line = $0; if ((getline after) > 0 && after ~ /^ *$/) {sub(/^ *> */, "not run: ", line); print line}}' "$log"
