@@ -135,7 +135,7 @@ func (t *tx) Exec(query string, args ...any) (bool, error) {
 	return n > 0, t.fail(err)
 }
 
-// insert executes a statement that inserts entries, into a table that has no rows that are signed.
+// insert executes a statement on a table whose rows are not signed: entries are chained.
 func (t *tx) insert(query string, args []any) error {
 	if err := keepable(query, args); err != nil {
 		return t.fail(err)

@@ -164,8 +164,8 @@ func (w *writer) exec(query string, args ...any) (sql.Result, error) {
 	return stmt.ExecContext(w.ctx, args...)
 }
 
-// insert executes a statement with many arguments that the driver takes as they are. Package
-// sql would make a slice of 40 bytes for each of them, each time.
+// insert executes a statement whose many arguments the driver takes as they are, in room that
+// is kept. Package sql would allocate 40 bytes for each argument, each time.
 func (w *writer) insert(query string, args []any) error {
 	return w.conn.Raw(func(conn any) (err error) {
 		stmt := w.inserts[query]

@@ -245,7 +245,7 @@ func killed(ts *testscript.TestScript, _ bool, args []string) {
 func background(ts *testscript.TestScript, neg bool, args []string) {
 	home := ts.Getenv("MORTISE_HOME")
 	var found []int
-	for range 3000 { // one that was told to end may take a moment, and seconds beside other tests
+	for range 300 { // one that was told to end may take a moment
 		found = inBackground(home)
 		if pid := serving(home); pid != 0 && !neg {
 			found = append(found, pid)
@@ -282,7 +282,7 @@ func inBackground(home string) (pids []int) {
 func gone(ts *testscript.TestScript, _ bool, args []string) {
 	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(args[0])))
 	ts.Check(err)
-	for range 3000 {
+	for range 200 {
 		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
 			return
 		}

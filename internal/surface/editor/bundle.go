@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,28 +20,25 @@ var ownTools = []string{"mcp__" + HostName + "__", "mcp__plugin_" + HostName + "
 // that makes its tools look like those of the host. So a name counts only where each server that
 // may be meant by it, in the directories and those above them, is ours.
 func OwnTool(name string, dirs []string, ours func(Server) bool) bool {
-	own := false
-	for _, prefix := range ownTools {
-		own = own || strings.HasPrefix(name, prefix)
-	}
+	own := slices.ContainsFunc(ownTools, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return own && !slices.ContainsFunc(dirs, func(dir string) bool { return othersTool(name, dir, ours) })
+}
+
+// othersTool reports whether a directory, or one above it, configures a server that is not ours
+// and has a tool of that name, or whether that cannot be told.
+func othersTool(name, dir string, ours func(Server) bool) bool {
 	client, _ := Find("claude-code")
-	for _, dir := range dirs {
-		for ; own; dir = filepath.Dir(dir) {
-			servers, err := Servers(filepath.Join(dir, client.project))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return false
-			}
-			for _, s := range servers {
-				if strings.HasPrefix(name, "mcp__"+toolPart(s.Name)+"__") && (s.Problem != nil || !ours(s)) {
-					return false
-				}
-			}
-			if dir == filepath.Dir(dir) {
-				break
-			}
+	servers, err := Servers(filepath.Join(dir, client.project))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	for _, s := range servers {
+		if strings.HasPrefix(name, "mcp__"+toolPart(s.Name)+"__") && (s.Problem != nil || !ours(s)) {
+			return true
 		}
 	}
-	return own
+	above := filepath.Dir(dir)
+	return above != dir && othersTool(name, above, ours)
 }
 
 // toolPart is what Claude Code makes of the name of a server in the names of its tools.
