@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 failed=0
 passed=0
 notrun=""
+lost=""
 unsteady=""
 
 part() { # name, command...
@@ -18,6 +19,8 @@ part() { # name, command...
 		echo "== $name: passed in $(($(date +%s) - start)) s"
 	else
 		failed=$((failed + 1))
+		lost="$lost
+  $name"
 		echo "== $name: FAILED after $(($(date +%s) - start)) s"
 	fi
 }
@@ -270,5 +273,6 @@ part "the shipped plugins pass their checks" shipped
 echo
 [ -z "$notrun" ] || echo "what did not run:$notrun"
 [ -z "$unsteady" ] || echo "what failed beside others and passed alone, to be mended:$unsteady"
+[ -z "$lost" ] || echo "what failed:$lost"
 echo "parts: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]
