@@ -148,6 +148,21 @@ func TestKilledBackends(t *testing.T) {
 	l.check(t, st, home)
 }
 
+// Connections that are cut faster than a transaction takes lose nothing either.
+func TestConnectionsCutWithoutPause(t *testing.T) {
+	t.Parallel()
+	url, home := pgtest.Open(t), t.TempDir()
+	st := open(t, url, postgres.Options{Home: home})
+	l := startLoad(t, 4, never, st)
+	cuts := 0
+	for start := time.Now(); time.Since(start) < 2*time.Second; cuts++ {
+		pgtest.Exec(t, url, allBackends)
+	}
+	write(t, st)
+	l.check(t, st, home)
+	t.Logf("%d cuts", cuts)
+}
+
 func TestRestartedServer(t *testing.T) {
 	t.Parallel()
 	server := pgtest.New(t)
