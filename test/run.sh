@@ -14,15 +14,20 @@ part() { # name, command...
 	shift
 	echo "== $name"
 	start=$(date +%s)
-	if "$@"; then
+	said=$(mktemp)
+	if "$@" >"$said" 2>&1; then
+		cat "$said"
 		passed=$((passed + 1))
 		echo "== $name: passed in $(($(date +%s) - start)) s"
 	else
+		cat "$said"
 		failed=$((failed + 1))
 		lost="$lost
-  $name"
+== $name FAILED; the end of what it said:
+$(tail -n 60 "$said")"
 		echo "== $name: FAILED after $(($(date +%s) - start)) s"
 	fi
+	rm -f "$said"
 }
 
 without() { # name, reason
