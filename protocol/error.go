@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -114,7 +113,7 @@ func (d *ErrorData) Plugin(message string) *plugin.Error {
 	return e
 }
 
-// ParseError reads the error member of a plugin's response. An error member
+// ParseError reads the error member of a frame that answers a request. An error member
 // that is none is refused.
 func ParseError(raw []byte) (*plugin.Error, error) {
 	var wire struct {
@@ -122,7 +121,7 @@ func ParseError(raw []byte) (*plugin.Error, error) {
 		Message *string        `json:"message"`
 		Data    jsontext.Value `json:"data"`
 	}
-	if err := json.Unmarshal(raw, &wire); err != nil {
+	if err := ReadPart(raw, &wire); err != nil {
 		return nil, err
 	}
 	if wire.Code == nil || wire.Message == nil {
@@ -134,7 +133,7 @@ func ParseError(raw []byte) (*plugin.Error, error) {
 		data.Code = string(plugin.CodeInvalidInput)
 	case RPCError:
 		if len(wire.Data) > 0 && wire.Data.Kind() == '{' {
-			if err := json.Unmarshal(wire.Data, &data); err != nil {
+			if err := ReadPart(wire.Data, &data); err != nil {
 				return nil, err
 			}
 		}

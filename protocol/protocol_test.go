@@ -3,7 +3,9 @@ package protocol_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -109,6 +111,31 @@ func TestLineReaderBoundsLines(t *testing.T) {
 				t.Errorf("%s: %q, want %q", c.name, got, c.want)
 			}
 		}
+	}
+}
+
+// A part is read a second time once its memory was given back: it takes no more than its bytes then, however many names it has.
+func TestAPartTakesNoMoreMemoryThanItsBytes(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"call":"c","seq":1,"kind":"content","data":{`)
+	for i := range 100_000 {
+		fmt.Fprintf(&b, `"n%d":0,`, i)
+	}
+	b.WriteString(`"last":0}}`)
+	part := jsontext.Value(b.String())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var e protocol.Emit
+	err := protocol.ReadPart(part, &e)
+	runtime.ReadMemStats(&after)
+	if err != nil || e.Kind != "content" || len(e.Data) < 1<<20 {
+		t.Fatalf("%v: %d bytes of %q", err, len(e.Data), e.Kind)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 2*uint64(len(part)) {
+		t.Errorf("%d bytes took %d", len(part), took)
+	}
+	if _, err := protocol.ParseFrame([]byte(`{"jsonrpc":"2.0","method":"emit","params":{"data":{"a":1,"a":2}}}`)); err == nil {
+		t.Error("a frame with a name that is there twice is read")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/base/budget"
@@ -16,7 +15,7 @@ import (
 // call whose content the listener does not take in time fails.
 func (c *conn) emit(params jsontext.Value) error {
 	var e protocol.Emit
-	if err := json.Unmarshal(params, &e); err != nil {
+	if err := protocol.ReadPart(params, &e); err != nil {
 		return fmt.Errorf("emit: %w", err)
 	}
 	x := c.byToken(e.Call)
@@ -113,7 +112,7 @@ func (c *conn) overflow(x *exchange) {
 
 func (c *conn) log(params jsontext.Value) error {
 	var l protocol.Log
-	if err := json.Unmarshal(params, &l); err != nil {
+	if err := protocol.ReadPart(params, &l); err != nil {
 		return fmt.Errorf("log: %w", err)
 	}
 	message := printable(cut(l.Message, lineBytes))
