@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/alive"
 	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -90,11 +90,7 @@ func Serving(home string) (pid int, why string) {
 	if pid == 0 {
 		return 0, ""
 	}
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return 0, ""
-	}
-	if err := process.Signal(syscall.Signal(0)); err != nil && !errors.Is(err, os.ErrPermission) {
+	if !alive.Process(pid) {
 		return 0, ""
 	}
 	return pid, why

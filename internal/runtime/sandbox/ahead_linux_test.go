@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-dev/mortise/internal/base/alive"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox/wire"
 )
 
@@ -97,7 +97,7 @@ func over(t *testing.T, p *Process) {
 func gone(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {
-		for deadline := time.Now().Add(5 * time.Second); !errors.Is(unix.Kill(pid, 0), unix.ESRCH); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(5 * time.Second); alive.Process(pid); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Errorf("launcher %d is still there", pid)
 				break

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-dev/mortise/internal/base/alive"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -219,7 +219,7 @@ func TestWaitingLaunchersEndWithTheHost(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	for _, pid := range launchers {
-		for deadline := time.Now().Add(2 * time.Second); !errors.Is(unix.Kill(pid, 0), unix.ESRCH); time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(2 * time.Second); alive.Process(pid); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Errorf("launcher %d lives on", pid)
 				break

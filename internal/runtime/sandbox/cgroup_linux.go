@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mortise-dev/mortise/internal/base/alive"
 )
 
 // cgroups makes and keeps the control groups that count the trees of plugins,
@@ -231,7 +233,7 @@ func sweep(dir string) {
 	for _, old := range left {
 		name, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(old), "mortise-"), "-")
 		pid, err := strconv.Atoi(name)
-		if err != nil || pid == os.Getpid() || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+		if err != nil || pid == os.Getpid() || alive.Process(pid) {
 			continue
 		}
 		groups, _ := filepath.Glob(filepath.Join(old, "p*"))

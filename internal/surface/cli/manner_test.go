@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/alive"
 	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/internal/surface/cli"
 )
@@ -103,7 +104,7 @@ func (w *world) prepare() error {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %s", config, cmpOr(w.flag("--database"), os.Getenv("MORTISE_DATABASE")), text))
 	key := hex.EncodeToString(sum[:])
 	var is served
-	if raw, err := os.ReadFile(w.home + ".story"); err == nil && json.Unmarshal(raw, &is) == nil && is.Key == key && is.alive() {
+	if raw, err := os.ReadFile(w.home + ".story"); err == nil && json.Unmarshal(raw, &is) == nil && is.Key == key && alive.Process(is.PID) {
 		return w.aim(is)
 	}
 	if err := w.stop(); err != nil {
@@ -129,8 +130,6 @@ type served struct {
 	PID int    `json:"pid"`
 	URL string `json:"url"`
 }
-
-func (s served) alive() bool { return syscall.Kill(s.PID, 0) == nil }
 
 var takesValue = map[string]bool{"--home": true, "--config": true, "--as": true, "--database": true, "--server": true}
 
@@ -211,7 +210,7 @@ func (w *world) stop() error {
 	}
 	os.Remove(w.home + ".story")
 	_ = syscall.Kill(is.PID, syscall.SIGTERM)
-	for n := 0; is.alive() && n < 3000; n++ {
+	for n := 0; alive.Process(is.PID) && n < 3000; n++ {
 		time.Sleep(10 * time.Millisecond)
 		var status syscall.WaitStatus
 		_, _ = syscall.Wait4(is.PID, &status, syscall.WNOHANG, nil)
@@ -303,7 +302,7 @@ var covering = []string{
 // serving returns the host that serves a data directory for a story, 0 where none does.
 func serving(home string) int {
 	var is served
-	if raw, err := os.ReadFile(home + ".story"); err != nil || json.Unmarshal(raw, &is) != nil || !is.alive() {
+	if raw, err := os.ReadFile(home + ".story"); err != nil || json.Unmarshal(raw, &is) != nil || !alive.Process(is.PID) {
 		return 0
 	}
 	return is.PID

@@ -20,6 +20,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite"
+
+	"github.com/mortise-dev/mortise/internal/base/alive"
 )
 
 // TestMain makes this binary the command mortise in the stories.
@@ -283,7 +285,7 @@ func gone(ts *testscript.TestScript, _ bool, args []string) {
 	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(args[0])))
 	ts.Check(err)
 	for range 200 {
-		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
+		if !alive.Process(pid) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/alive"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -96,21 +96,11 @@ func TestACommandThatHangsIsKilledWithWhatItStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(5 * time.Second); !processGone(pid); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); alive.Process(pid); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("process %d is still there", pid)
 		}
 	}
-}
-
-// processGone reports whether a process has ended. One whose parent has not looked yet
-// has.
-func processGone(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return true
-	}
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	return err == nil && strings.Contains(string(stat), ") Z ")
 }
 
 func TestQuestionsThatCannotBeToldDoNotPileUp(t *testing.T) {

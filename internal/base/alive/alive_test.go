@@ -1,0 +1,48 @@
+package alive_test
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/alive"
+)
+
+func TestAProcessRunsUntilItEnds(t *testing.T) {
+	t.Parallel()
+	for _, none := range []int{0, -1, 1 << 30} {
+		if alive.Process(none) {
+			t.Errorf("process %d runs", none)
+		}
+	}
+	if !alive.Process(os.Getpid()) {
+		t.Error("this process does not run")
+	}
+	if !alive.Process(1) && runtime.GOOS != "windows" {
+		t.Error("the first process, which may be another user's, does not run")
+	}
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Skipf("not run: there is no sleep: %v", err)
+	}
+	pid := cmd.Process.Pid
+	if !alive.Process(pid) {
+		t.Error("a child does not run")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS == "linux" { // no one has waited for it yet
+		for end := time.Now().Add(10 * time.Second); alive.Process(pid); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("a child that was killed runs")
+			}
+		}
+	}
+	_ = cmd.Wait()
+	if alive.Process(pid) {
+		t.Error("a child that ended runs")
+	}
+}
