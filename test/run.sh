@@ -15,12 +15,13 @@ part() { # name, command...
 	echo "== $name"
 	start=$(date +%s)
 	said=$(mktemp)
-	if "$@" >"$said" 2>&1; then
-		cat "$said"
+	"$@" >"$said" 2>&1
+	status=$?
+	cat "$said"
+	if [ $status -eq 0 ]; then
 		passed=$((passed + 1))
 		echo "== $name: passed in $(($(date +%s) - start)) s"
 	else
-		cat "$said"
 		failed=$((failed + 1))
 		lost="$lost
 == $name FAILED; the end of what it said:

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/alive"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -426,7 +427,7 @@ func marked(text string, but ...int) (pids []int) {
 		args, _ := os.ReadFile(dir + "/cmdline")
 		env, _ := os.ReadFile(dir + "/environ")
 		cwd, _ := os.Readlink(dir + "/cwd")
-		if strings.Contains(string(args)+"\x00"+string(env)+"\x00"+cwd, text) && !zombie(dir) {
+		if strings.Contains(string(args)+"\x00"+string(env)+"\x00"+cwd, text) && alive.Process(pid) {
 			pids = append(pids, pid)
 		}
 	}
@@ -440,11 +441,6 @@ func contains(list []int, n int) bool {
 		}
 	}
 	return false
-}
-
-func zombie(dir string) bool {
-	raw, err := os.ReadFile(dir + "/stat")
-	return err != nil || strings.Contains(string(raw), ") Z ") || strings.Contains(string(raw), ") X ")
 }
 
 // killMarked ends what is left of a test.

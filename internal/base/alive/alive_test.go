@@ -10,6 +10,16 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/alive"
 )
 
+// stays is set where this program is the child that the test starts.
+const stays = "ALIVE_TEST_STAYS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(stays) != "" {
+		time.Sleep(time.Minute)
+	}
+	os.Exit(m.Run())
+}
+
 func TestAProcessRunsUntilItEnds(t *testing.T) {
 	t.Parallel()
 	for _, none := range []int{0, -1, 1 << 30} {
@@ -23,9 +33,10 @@ func TestAProcessRunsUntilItEnds(t *testing.T) {
 	if !alive.Process(1) && runtime.GOOS != "windows" {
 		t.Error("the first process, which may be another user's, does not run")
 	}
-	cmd := exec.Command("sleep", "60")
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), stays+"=1")
 	if err := cmd.Start(); err != nil {
-		t.Skipf("not run: there is no sleep: %v", err)
+		t.Fatal(err)
 	}
 	pid := cmd.Process.Pid
 	if !alive.Process(pid) {

@@ -87,9 +87,6 @@ func readServing(home string) (pid int, why string) {
 // tried, which would be in the way of one that is about to.
 func Serving(home string) (pid int, why string) {
 	pid, why = readServing(home)
-	if pid == 0 {
-		return 0, ""
-	}
 	if !alive.Process(pid) {
 		return 0, ""
 	}

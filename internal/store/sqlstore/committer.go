@@ -19,9 +19,9 @@ const (
 	maxBatch = 256 // callers in one transaction
 	maxYield = 8   // times the committer lets others run before it commits fewer than last time
 
-	maxTries  = 10                     // transactions for one batch, where others or the server are in the way
-	maxPause  = 500 * time.Millisecond // between two of them
-	minTrying = 5 * time.Second        // for which a batch is tried, however often its connection is lost: a busy machine has ten lost in a moment
+	maxTries = 10                     // transactions for one batch, where others or the server are in the way
+	maxLost  = 20                     // where their connections are lost: ten in a moment are what a busy machine has
+	maxPause = 500 * time.Millisecond // between two of them
 )
 
 // A committer turns the closures of many callers into few transactions. One
@@ -167,7 +167,6 @@ func (c *committer) gather() []*request {
 // settle commits the batch, leaving out closures that fail, and tells everyone
 // what became of them.
 func (c *committer) settle(batch []*request) {
-	began := time.Now()
 	for tries := 1; len(batch) > 0; {
 		if c.failed != nil {
 			tell(batch, c.failed)
@@ -191,7 +190,7 @@ func (c *committer) settle(batch []*request) {
 		case errors.Is(err, store.ErrLapsed) && len(batch) == 1 && batch[0].last && batch[0].fn == nil:
 			tell(batch, nil) // it has nothing more to write, and others close the books of what they took for dead
 			return
-		case fault == Refused, c.over(), tries >= maxTries && (fault != Lost || time.Since(began) > minTrying):
+		case fault == Refused, fault == Clashed && tries >= maxTries, tries == maxLost, c.over():
 			tell(batch, err)
 			return
 		default:

@@ -212,8 +212,6 @@ func (w *world) stop() error {
 	_ = syscall.Kill(is.PID, syscall.SIGTERM)
 	for n := 0; alive.Process(is.PID) && n < 3000; n++ {
 		time.Sleep(10 * time.Millisecond)
-		var status syscall.WaitStatus
-		_, _ = syscall.Wait4(is.PID, &status, syscall.WNOHANG, nil)
 	}
 	return nil
 }
