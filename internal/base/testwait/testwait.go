@@ -1,0 +1,58 @@
+// Package testwait waits for conditions in tests.
+//
+// Tests run on busy machines. A test therefore never sleeps for a time in which
+// something should have happened: it waits for the condition itself. [Limit] is a
+// safety net that ends a hung test. No test may depend on its length.
+package testwait
+
+import (
+	"testing"
+	"time"
+)
+
+// Limit is the longest wait for one condition.
+const Limit = 5 * time.Minute
+
+// interval is the time between two checks of a condition.
+const interval = 5 * time.Millisecond
+
+// Until returns when holds returns true. It calls holds in the goroutine of the
+// test, so holds may call t.Fatal. The test fails after [Limit]; condition then
+// names what did not happen, for example "the queue is empty".
+func Until(t testing.TB, condition string, holds func() bool) {
+	t.Helper()
+	if holds() {
+		return
+	}
+	deadline := time.NewTimer(Limit)
+	defer deadline.Stop()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if holds() {
+				return
+			}
+		case <-t.Context().Done():
+			t.Fatalf("the test ended before this condition held: %s", condition)
+		case <-deadline.C:
+			t.Fatalf("after %v this condition still does not hold: %s", Limit, condition)
+		}
+	}
+}
+
+// Receive returns the next value of c, or the zero value if c is closed. The
+// test fails after [Limit]; value names what did not arrive.
+func Receive[T any](t testing.TB, value string, c <-chan T) T {
+	t.Helper()
+	deadline := time.NewTimer(Limit)
+	defer deadline.Stop()
+	select {
+	case v := <-c:
+		return v
+	case <-deadline.C:
+		t.Fatalf("after %v this did not arrive: %s", Limit, value)
+		panic("unreachable")
+	}
+}

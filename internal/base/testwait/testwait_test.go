@@ -1,0 +1,69 @@
+package testwait_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
+)
+
+// recorder is a testing.TB whose failures are recorded instead of reported.
+type recorder struct {
+	testing.TB
+	failed bool
+}
+
+func (r *recorder) Fatalf(string, ...any) {
+	r.failed = true
+	panic(r)
+}
+
+// fails reports whether wait fails its test.
+func fails(t *testing.T, wait func(testing.TB)) bool {
+	r := &recorder{TB: t}
+	func() {
+		defer func() {
+			if p := recover(); p != nil && p != any(r) {
+				panic(p)
+			}
+		}()
+		wait(r)
+	}()
+	return r.failed
+}
+
+func TestUntilReturnsAsSoonAsTheConditionHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		testwait.Until(t, "a second has passed", func() bool { return time.Since(start) >= time.Second })
+		if waited := time.Since(start); waited > 2*time.Second {
+			t.Errorf("waited %v, want about a second", waited)
+		}
+	})
+}
+
+func TestUntilFailsTheTestAfterTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		if !fails(t, func(tb testing.TB) { testwait.Until(tb, "never", func() bool { return false }) }) {
+			t.Error("the test did not fail")
+		}
+		if waited := time.Since(start); waited != testwait.Limit {
+			t.Errorf("waited %v, want %v", waited, testwait.Limit)
+		}
+	})
+}
+
+func TestReceiveReturnsTheValueOrFailsAfterTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := make(chan int, 1)
+		c <- 7
+		if got := testwait.Receive(t, "a number", c); got != 7 {
+			t.Errorf("received %d, want 7", got)
+		}
+		if !fails(t, func(tb testing.TB) { testwait.Receive(tb, "a number", c) }) {
+			t.Error("nothing was sent, and the test did not fail")
+		}
+	})
+}
