@@ -2,6 +2,7 @@ package process
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -12,34 +13,38 @@ import (
 // crashes; one that stays up is forgiven.
 func TestASuccessBetweenCrashesDoesNotRestartAtOnce(t *testing.T) {
 	t.Parallel()
-	g := &group{key: key{scope: protocol.Scope{Kind: plugin.IsolationTenant}}}
-	young := &worker{group: g, began: time.Now()}
-	var wait time.Duration
-	for range 20 {
-		g.failed()
-		wait = time.Until(g.retryAt)
-		g.succeeded(young)
-		if !g.retryAt.IsZero() {
-			t.Fatal("with a process that answers, a start is still put off")
+	synctest.Test(t, func(t *testing.T) {
+		g := &group{key: key{scope: protocol.Scope{Kind: plugin.IsolationTenant}}}
+		young := &worker{group: g, began: time.Now()}
+		var wait time.Duration
+		for range 20 {
+			g.failed()
+			wait = time.Until(g.retryAt)
+			g.succeeded(young)
+			if !g.retryAt.IsZero() {
+				t.Fatal("with a process that answers, a start is still put off")
+			}
 		}
-	}
-	if wait < firstBackoff || wait > patience {
-		t.Errorf("the next start is put off by %s; want %s to %s", wait, firstBackoff, patience)
-	}
-	g.succeeded(&worker{group: g, began: time.Now().Add(-steady)})
-	if g.failed(); !g.retryAt.IsZero() {
-		t.Errorf("after a process that stayed up, the next start is put off by %s", time.Until(g.retryAt))
-	}
+		if wait < firstBackoff || wait > patience {
+			t.Errorf("the next start is put off by %s; want %s to %s", wait, firstBackoff, patience)
+		}
+		g.succeeded(&worker{group: g, began: time.Now().Add(-steady)})
+		if g.failed(); !g.retryAt.IsZero() {
+			t.Errorf("after a process that stayed up, the next start is put off by %s", time.Until(g.retryAt))
+		}
+	})
 }
 
 // Many failures without a success put a start off for longer than a call waits.
 func TestFailuresWithoutASuccessRefuseCalls(t *testing.T) {
 	t.Parallel()
-	g := &group{key: key{scope: protocol.Scope{Kind: plugin.IsolationTenant}}}
-	for range 8 {
-		g.failed()
-	}
-	if wait := time.Until(g.retryAt); wait <= patience {
-		t.Errorf("after 8 failures the next start is put off by %s", wait)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g := &group{key: key{scope: protocol.Scope{Kind: plugin.IsolationTenant}}}
+		for range 8 {
+			g.failed()
+		}
+		if wait := time.Until(g.retryAt); wait <= patience {
+			t.Errorf("after 8 failures the next start is put off by %s", wait)
+		}
+	})
 }

@@ -23,6 +23,7 @@ type child struct {
 	name    string // of the plugin, for messages
 	proc    *sandbox.Process
 	limits  sandbox.Limits
+	graces  graces
 	stdin   *os.File
 	stdout  *os.File
 	stderr  *os.File
@@ -39,13 +40,28 @@ type child struct {
 	root     *os.Root   // scratch, where it is not the cage's; opened when it is first asked for
 }
 
-// Times of the stop ladder and around an exit.
-const (
-	stopGrace  = 500 * time.Millisecond  // after stdin is closed, and again after SIGTERM
-	killGrace  = 2 * time.Second         // after SIGKILL: the kernel's own time
-	exitGrace  = 1500 * time.Millisecond // between the end of stdout and that of the process, cage and all
-	drainGrace = 250 * time.Millisecond  // what is left in the pipes once the process is gone
-)
+// stopGrace is the time after stdin is closed, and again after SIGTERM.
+const stopGrace = 500 * time.Millisecond
+
+// graces are the waits of a runner that no option sets. Tests that need another
+// wait set it before the first call.
+type graces struct {
+	kill          time.Duration // after SIGKILL: the kernel's own time
+	exit          time.Duration // between the end of stdout and that of the process, cage and all
+	drain         time.Duration // to read what is left in the pipes once the process is gone
+	onceHandshake time.Duration // of a plugin of protocol 1, for its handshake
+	onceExit      time.Duration // of a plugin of protocol 1, between its answer and its exit
+	hook          time.Duration // for a hook whose caller sets no bound
+}
+
+var defaultGraces = graces{
+	kill:          2 * time.Second,
+	exit:          1500 * time.Millisecond,
+	drain:         250 * time.Millisecond,
+	onceHandshake: 2 * time.Second,
+	onceExit:      500 * time.Millisecond,
+	hook:          5 * time.Second,
+}
 
 // files returns what the process has in its scratch directory, beneath a
 // descriptor of it. They can be read until the child is released.
@@ -110,7 +126,8 @@ func (r *Runner) launch(ctx context.Context, l launch, log func(line string)) (*
 	if real, err := filepath.EvalSymlinks(scratch); err == nil { // as the program sees it
 		scratch = real
 	}
-	c := &child{name: l.name, limits: r.opts.Limits, scratch: scratch, tail: &tail{}, exited: make(chan struct{}), drained: make(chan struct{})}
+	c := &child{name: l.name, limits: r.opts.Limits, graces: r.graces, scratch: scratch, tail: &tail{}}
+	c.exited, c.drained = make(chan struct{}), make(chan struct{})
 	theirs, err := c.pipes()
 	if err != nil {
 		_ = os.RemoveAll(scratch)
@@ -160,7 +177,7 @@ func (c *child) reap() {
 	deadline := c.deadline
 	c.mu.Unlock()
 	c.setReadDeadline(deadline)
-	_ = c.stderr.SetReadDeadline(c.ended.Add(drainGrace))
+	_ = c.stderr.SetReadDeadline(c.ended.Add(c.graces.drain))
 	close(c.exited)
 }
 
@@ -171,7 +188,7 @@ func (c *child) setReadDeadline(t time.Time) {
 	defer c.mu.Unlock()
 	c.deadline = t
 	if !c.ended.IsZero() {
-		if last := c.ended.Add(drainGrace); t.IsZero() || last.Before(t) {
+		if last := c.ended.Add(c.graces.drain); t.IsZero() || last.Before(t) {
 			t = last
 		}
 	}
@@ -194,7 +211,7 @@ func (c *child) stop() {
 			c.proc.Terminate()
 			if !c.waitExit(stopGrace) {
 				c.kill()
-				c.waitExit(killGrace)
+				c.waitExit(c.graces.kill)
 			}
 		}
 		c.release()
@@ -208,7 +225,7 @@ func (c *child) kill() { c.proc.Kill() }
 func (c *child) destroy() {
 	c.stopped.Do(func() {
 		c.kill()
-		c.waitExit(killGrace)
+		c.waitExit(c.graces.kill)
 		c.release()
 	})
 }
@@ -252,12 +269,12 @@ func (c *child) waitExit(d time.Duration) bool {
 // that it wrote to standard error.
 func (c *child) crashed(what string) *plugin.Error {
 	how, exceeded := "still running", ""
-	if c.waitExit(exitGrace) {
+	if c.waitExit(c.graces.exit) {
 		state := c.proc.Wait()
 		how, exceeded = state.String(), state.Exceeded
 		select {
 		case <-c.drained:
-		case <-time.After(drainGrace):
+		case <-time.After(c.graces.drain):
 		}
 	}
 	message := fmt.Sprintf("%s: %s (%s)", c.name, what, how)

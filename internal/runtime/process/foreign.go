@@ -71,7 +71,7 @@ func existing(paths []string) (there []string) {
 // Crashed returns an error with how the program ended and what it wrote to standard error, nil
 // if it runs on.
 func (p *Program) Crashed(what string) *plugin.Error {
-	if !p.child.waitExit(exitGrace) {
+	if !p.child.waitExit(p.child.graces.exit) {
 		return nil
 	}
 	return p.child.crashed(what)

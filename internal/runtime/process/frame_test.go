@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -39,11 +39,12 @@ func TestTheHostKeepsToItsOwnFrameLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 64 << 10
 	r := newRunner(t, process.Options{PerTenant: 1, FrameBytes: limit})
-	slow := make(chan error, 1)
+	beside, held := make(chan error, 1), newGate()
 	go func() {
-		_, err := run(t, r, target("broad", "sleep"), call(`{"ms":3000}`))
-		slow <- err
+		_, err := r.Run(t.Context(), target("broad", "hold"), call(`{}`), held)
+		beside <- err
 	}()
+	held.await(t)
 	pid, err := run(t, r, target("broad", "pid"), call(`{}`))
 	if err != nil {
 		t.Fatal(err)
@@ -78,12 +79,8 @@ func TestTheHostKeepsToItsOwnFrameLimit(t *testing.T) {
 	if again, err := run(t, r, target("broad", "pid"), call(`{}`)); err != nil || string(again.Data) != string(pid.Data) {
 		t.Errorf("the process is another: %s, %v", again.Data, err)
 	}
-	select {
-	case err := <-slow:
-		if err != nil {
-			t.Errorf("the call beside them: %v", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("the call beside them never ended")
+	held.open()
+	if err := testwait.Receive(t, "the end of the call beside them", beside); err != nil {
+		t.Errorf("the call beside them: %v", err)
 	}
 }

@@ -4,16 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
-
-// hookTime is how long a hook may take whose caller sets no bound.
-const hookTime = 5 * time.Second
 
 // A HookScope is where an event takes place. It says, with the isolation of the
 // plugin, which process hears of it.
@@ -39,7 +35,7 @@ func (r *Runner) Hook(ctx context.Context, t *plugin.Target, of HookScope, event
 	}
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, hookTime)
+		ctx, cancel = context.WithTimeout(ctx, r.graces.hook)
 		defer cancel()
 	}
 	line := protocol.Line([]byte(payload))

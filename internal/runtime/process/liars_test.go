@@ -8,9 +8,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // A liar is a plugin that misbehaves in one way. It is a real process: the
@@ -82,7 +82,15 @@ func answers1(with string) func() {
 
 func handshake1(old, with string) func() { return opens1(strings.Replace(opening1, old, with, 1)) }
 
-func forever() { time.Sleep(time.Hour) }
+// forever blocks. The runtime does not take a read from a pipe for a deadlock.
+func forever() {
+	r, w, err := os.Pipe()
+	if err != nil {
+		os.Exit(1)
+	}
+	_, _ = r.Read(make([]byte, 1))
+	runtime.KeepAlive(w)
+}
 
 var liars = map[string]func(){
 	// Protocol 2: the opening.
@@ -180,8 +188,8 @@ var liars = map[string]func(){
 	"manners/crlf":           answers(strings.Replace(answer, "\n", "\r\n", 1)),
 	"manners/last words":     func() { say(hear(), opening); fmt.Print(strings.ReplaceAll(answer, "ID", hear())); os.Exit(1) },
 	"manners/unknown notice": answers(`{"jsonrpc":"2.0","method":"$/later","params":{}}` + "\n" + answer),
-	"manners/early stderr":   func() { flood(os.Stderr, 64<<20); say(hear(), opening); say(hear(), answer); forever() },
-	"manners/stderr flood":   func() { say(hear(), opening); id := hear(); flood(os.Stderr, 64<<20); say(id, answer); forever() },
+	"manners/early stderr":   func() { flood(os.Stderr, 16<<20); say(hear(), opening); say(hear(), answer); forever() },
+	"manners/stderr flood":   func() { say(hear(), opening); id := hear(); flood(os.Stderr, 16<<20); say(id, answer); forever() },
 	"manners/drop by drop": func() {
 		say(hear(), opening)
 		for _, b := range []byte(strings.ReplaceAll(answer, "ID", hear())) {
@@ -193,7 +201,7 @@ var liars = map[string]func(){
 		say(hear(), opening)
 		id := hear()
 		out := bufio.NewWriterSize(os.Stdout, 1<<16)
-		for range 200_000 {
+		for range 20_000 {
 			_, _ = out.WriteString(`{"jsonrpc":"2.0","method":"log","params":{"level":"debug","message":"x"}}` + "\n")
 		}
 		_ = out.Flush()
@@ -270,7 +278,7 @@ var liars = map[string]func(){
 	"v1/bad utf-8":              answers1(strings.Replace(answer1, `"a"`, "\"\xff\"", 1)),
 	"v1/a long answer":          answers1(strings.Replace(answer1, `1}`, `"`+strings.Repeat("a", 2<<20)+`"}`, 1)),
 	"v1/a long handshake":       opens1(strings.Replace(opening1, `echo`, strings.Repeat("a", 2<<20), 1)),
-	"v1/never answers":          func() { say(hear(), opening1); hear(); forever() },
+	"v1/never answers":          func() { say(hear(), opening1); hear(); fmt.Fprintln(os.Stderr, "the request came"); forever() },
 	"v1/dies before answering":  func() { say(hear(), opening1); hear(); os.Exit(0) },
 	"v1/fails after answering":  func() { say(hear(), opening1); say(hear(), answer1); os.Exit(4) },
 	"v1/stays after answering":  func() { say(hear(), opening1); say(hear(), answer1); forever() },
@@ -288,7 +296,7 @@ func flood(w io.Writer, n int) {
 	chunk := []byte(strings.Repeat("x", 1<<16))
 	for ; n > 0; n -= len(chunk) {
 		if _, err := w.Write(chunk); err != nil {
-			time.Sleep(time.Hour)
+			forever()
 		}
 	}
 }

@@ -1,13 +1,17 @@
 package process_test
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
@@ -17,7 +21,12 @@ import (
 // the host goes on.
 func TestLiesOfProtocol2(t *testing.T) {
 	t.Parallel()
-	r := newRunner(t, process.Options{Handshake: 3 * time.Second, PerTenant: 1})
+	r := newRunner(t, process.Options{PerTenant: 1})
+	impatient := map[string]*process.Runner{ // only the host's patience ends these
+		"opens/never":           newRunner(t, process.Options{PerTenant: 1, Handshake: 300 * time.Millisecond}),
+		"answers/closes stdout": newRunner(t, process.Options{PerTenant: 1}),
+	}
+	impatient["answers/closes stdout"].SetExitGrace(300 * time.Millisecond)
 	want := func(role string) plugin.Code {
 		switch {
 		case role == "opens/not json", role == "opens/an array":
@@ -49,7 +58,7 @@ func TestLiesOfProtocol2(t *testing.T) {
 		}
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
-			_, err := run(t, r, target(role, "echo"), call(`{}`))
+			_, err := run(t, cmp.Or(impatient[role], r), target(role, "echo"), call(`{}`))
 			wantCode(t, err, code, "test.plugin")
 		})
 	}
@@ -92,29 +101,64 @@ func TestAPluginThatNeverReadsBlocksNoCaller(t *testing.T) {
 	r := newRunner(t, process.Options{PerTenant: 1, CancelGrace: 100 * time.Millisecond})
 	big := `"` + strings.Repeat("a", 1<<20) + `"`
 	for range 3 {
-		start := time.Now()
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, plugin.Errorf(plugin.CodeTimeout, "too slow"))
 		_, err := r.Run(ctx, target("lives/never reads", "echo"), call(big), nil)
 		cancel()
 		wantCode(t, err, plugin.CodeTimeout)
+	}
+}
+
+// How long a call waits for a plugin that never reads is up to its caller alone.
+func TestCallsOfAPluginThatNeverReadsEndAtTheirDeadline(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-long: measures how long after its deadline a call of a plugin that never reads ends, and how long Close takes")
+	}
+	r := newRunner(t, process.Options{PerTenant: 1, CancelGrace: 100 * time.Millisecond})
+	big := `"` + strings.Repeat("a", 1<<20) + `"`
+	for range 3 {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		_, err := r.Run(ctx, target("lives/never reads", "echo"), call(big), nil)
+		cancel()
+		wantCode(t, err, plugin.CodeTimeout)
 		if took := time.Since(start); took > 700*time.Millisecond {
-			t.Errorf("a call of 200 ms took %s", took)
+			t.Errorf("a call of 200 ms took %v, want at most 700 ms", took)
+		}
+	}
+	for _, role := range []string{"lives/ignores sigterm", "lives/leaves a child"} {
+		stubborn := newRunner(t, process.Options{PerTenant: 1})
+		_, _ = run(t, stubborn, target(role, "echo"), call(`{}`))
+		start := time.Now()
+		if err := stubborn.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("%s: closing took %v, want at most 3 s", role, took)
 		}
 	}
 }
 
 func TestAPluginThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	t.Parallel()
-	r := newRunner(t, process.Options{PerTenant: 1})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	argv := []string{self, "plugin", "lives/ignores sigterm", t.TempDir()} // the last one tells it from those of other runs
+	r := newRunner(t, process.Options{PerTenant: 1, Command: func(context.Context, plugin.Package, *plugin.Manifest) ([]string, error) {
+		return slices.Concat(through, argv), nil
+	}})
 	if _, err := run(t, r, target("lives/ignores sigterm", "echo"), call(`{}`)); err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
+	if !running(t, argv...) {
+		t.Fatal("the process is not to be found")
+	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("closing took %s", took)
+	if running(t, argv...) {
+		t.Error("the process lives on")
 	}
 }
 
@@ -123,34 +167,25 @@ func TestAPluginThatIgnoresSIGTERMIsKilled(t *testing.T) {
 func TestAPluginsChildrenEndWithIt(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{PerTenant: 1})
-	start := time.Now()
 	if _, err := run(t, r, target("lives/leaves a child", "echo"), call(`{}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("it took %s", took)
-	}
-	for range 100 { // init reaps it in its own time
-		if !orphaned(t) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Error("the child lives on")
+	testwait.Until(t, "the child has ended", func() bool { return !running(t, "/bin/sleep", orphan) }) // init reaps it in its own time
 }
 
-// orphaned reports whether the child that a plugin left behind is still there.
-func orphaned(t *testing.T) bool {
+// running reports whether a process with these arguments is there, alone or behind
+// the program that started it.
+func running(t *testing.T, argv ...string) bool {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range lines { // that of a zombie is empty
-		if text, err := os.ReadFile(line); err == nil && string(text) == "/bin/sleep\x00"+orphan+"\x00" {
+		if text, err := os.ReadFile(line); err == nil && strings.HasSuffix("\x00"+string(text), "\x00"+strings.Join(argv, "\x00")+"\x00") {
 			return true
 		}
 	}
@@ -170,6 +205,12 @@ func bound(role string, capabilities ...string) *plugin.Target {
 func TestLiesOfProtocol1(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{})
+	impatient := map[string]*process.Runner{ // only the host's patience ends these
+		"v1/silent":                newRunner(t, process.Options{}),
+		"v1/stays after answering": newRunner(t, process.Options{}),
+	}
+	impatient["v1/silent"].SetOnceGraces(300*time.Millisecond, testwait.Limit)
+	impatient["v1/stays after answering"].SetOnceGraces(testwait.Limit, 300*time.Millisecond)
 	codes := map[plugin.Code][]string{
 		plugin.CodeHandshakeFailed: {
 			"v1/opens not json", "v1/opens an array", "v1/opens as a response", "v1/opens without a type", "v1/no manifest", "v1/no plugin_id",
@@ -196,9 +237,13 @@ func TestLiesOfProtocol1(t *testing.T) {
 			tested[role] = true
 			t.Run(role, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, plugin.Errorf(plugin.CodeTimeout, "five seconds passed"))
+				limit := testwait.Limit
+				if role == "v1/never answers" { // only the caller's patience ends it
+					limit = time.Second
+				}
+				ctx, cancel := context.WithTimeoutCause(t.Context(), limit, plugin.Errorf(plugin.CodeTimeout, "%v passed", limit))
 				defer cancel()
-				_, err := r.Run(ctx, bound(role, "tool.execute"), call(`{"text":"hi"}`), nil)
+				_, err := cmp.Or(impatient[role], r).Run(ctx, bound(role, "tool.execute"), call(`{"text":"hi"}`), nil)
 				wantCode(t, err, code)
 			})
 		}
@@ -250,13 +295,11 @@ func TestAProgramThatCannotBeStarted(t *testing.T) {
 
 func TestProtocol1EndsWithItsCaller(t *testing.T) {
 	t.Parallel()
-	r := newRunner(t, process.Options{})
+	var out lockedBuffer
+	r := newRunner(t, process.Options{Log: slog.New(slog.NewJSONHandler(&out, nil))})
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(100*time.Millisecond, cancel)
-	start := time.Now()
+	defer cancel()
+	out.when(t, "the request came", cancel)
 	_, err := r.Run(ctx, bound("v1/never answers", "tool.execute"), call(`{}`), nil)
 	wantCode(t, err, plugin.CodeCancelled)
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("it took %s", took)
-	}
 }

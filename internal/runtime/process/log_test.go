@@ -2,12 +2,15 @@ package process_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -21,7 +24,7 @@ func TestLogRecordsNameTheirCall(t *testing.T) {
 	r := newRunner(t, process.Options{Log: slog.New(slog.NewJSONHandler(&out, nil))})
 	c := call(`{}`)
 	c.ID, c.Tenant, c.Trace = "call-1", "acme", plugin.Trace{Correlation: "corr-1"}
-	if _, err := run(t, r, target("good", "talk"), c); err != nil {
+	if _, err := r.Run(t.Context(), target("good", "talk"), c, hearsStderr(func() bool { return strings.Contains(out.String(), "of stderr") })); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"a record": "WARN", "of stderr": "INFO"}
@@ -59,12 +62,51 @@ func TestALogBeginsAtTheManifestsLevel(t *testing.T) {
 	var out lockedBuffer
 	r := newRunner(t, process.Options{Log: slog.New(slog.NewJSONHandler(&out, nil))})
 	warnings := func(m *plugin.Manifest) { m.Observability.LogLevel = "warning" }
-	if _, err := run(t, r, target("good", "talk", warnings), call(`{}`)); err != nil {
+	if _, err := r.Run(t.Context(), target("good", "talk", warnings), call(`{}`), hearsStderr(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil { // all that the process wrote is read then
 		t.Fatal(err)
 	}
 	if said := out.String(); !strings.Contains(said, "a record") || strings.Contains(said, "of stderr") {
 		t.Errorf("a warning is missing, or a line below warning is there: %s", said)
 	}
+}
+
+// hearsStderr are the services of the tool talk: they answer it once the line that
+// it wrote to standard error has arrived, or at once if heard is nil.
+type hearsStderr func() bool
+
+func (heard hearsStderr) Serve(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+	for heard != nil && !heard() {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return json.RawMessage(`{}`), nil
+}
+
+// await returns when text was written to the buffer.
+func (b *lockedBuffer) await(t testing.TB, text string) {
+	t.Helper()
+	testwait.Until(t, "the log has "+text, func() bool { return strings.Contains(b.String(), text) })
+}
+
+// when calls do, in another goroutine, once text was written to the buffer. It does
+// not if the test ends before.
+func (b *lockedBuffer) when(t testing.TB, text string, do func()) {
+	go func() {
+		for !strings.Contains(b.String(), text) {
+			select {
+			case <-time.After(time.Millisecond):
+			case <-t.Context().Done():
+				return
+			}
+		}
+		do()
+	}()
 }
 
 // A lockedBuffer may be written to by many.

@@ -15,12 +15,8 @@ import (
 	"github.com/mortise-dev/mortise/protocol"
 )
 
-// Times of protocol 1 that a call does not set.
-const (
-	onceHandshake = 2 * time.Second
-	onceExit      = 500 * time.Millisecond
-	onceStarved   = 10 * time.Second // that the wait for the exit may grow by on a machine without a processor to spare
-)
+// onceStarved is the time that the wait for the exit may grow by on a machine without a processor to spare.
+const onceStarved = 10 * time.Second
 
 // runOnce carries out one call by protocol 1: a process, a handshake, a
 // request, a response, an exit.
@@ -113,7 +109,7 @@ func (o *once) exchange(target *plugin.Target, call *plugin.Call) (jsontext.Valu
 func (o *once) begin(want protocol.Binding) error {
 	// Core expects exactly one handshake response line after startup.
 	o.send(protocol.AppendHandshake(nil, want.ProtocolVersion))
-	line, err := o.read("handshake", onceHandshake)
+	line, err := o.read("handshake", o.child.graces.onceHandshake)
 	if errors.Is(err, protocol.ErrLineTooLong) {
 		return plugin.Errorf(plugin.CodeHandshakeFailed, "%s: the first line is longer than %d bytes", o.child.name, protocol.MaxFrame1)
 	}
@@ -128,7 +124,7 @@ func (o *once) begin(want protocol.Binding) error {
 
 // finish waits for the exit that belongs to an ok answer.
 func (o *once) finish() error {
-	begun, before := time.Now(), starved()
+	begun, before, onceExit := time.Now(), starved(), o.child.graces.onceExit
 	deadline := begun.Add(onceExit)
 	for {
 		o.child.setReadDeadline(deadline)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/alive"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -52,7 +54,7 @@ func TestProcessesAreSharedNoWiderThanTheirScope(t *testing.T) {
 	}
 }
 
-// beginning has a call tell when the plugin says that it has begun, as sleep, nap
+// beginning has a call tell when the plugin says that it has begun, as wait
 // and deaf do.
 func beginning(c *plugin.Call, begun chan<- struct{}) *plugin.Call {
 	c.Observe = func(plugin.Event) { begun <- struct{}{} }
@@ -65,12 +67,13 @@ func agent(id string) func(*plugin.Call)   { return func(c *plugin.Call) { c.Age
 func TestATenantsPoolGrowsToItsLimit(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{PerTenant: 3})
+	held := newGate()
 	var mu sync.Mutex
 	pids := map[string]bool{}
 	var wg sync.WaitGroup
 	for range 9 {
 		wg.Go(func() {
-			res, err := run(t, r, target("serial", "nap"), call(`{"ms":300}`))
+			res, err := r.Run(t.Context(), target("serial", "hold"), call(`{}`), held)
 			if err != nil {
 				t.Error(err)
 			}
@@ -79,23 +82,39 @@ func TestATenantsPoolGrowsToItsLimit(t *testing.T) {
 			mu.Unlock()
 		})
 	}
+	for range 3 { // each process has one call
+		held.await(t)
+	}
+	testwait.Until(t, "the other 6 calls are waiting", func() bool { return r.Waiting() == 6 })
+	if now, _ := held.counts(); now != 3 {
+		t.Errorf("calls at work = %d, want 3", now)
+	}
+	held.open()
 	wg.Wait()
-	if len(pids) < 2 || len(pids) > 3 {
-		t.Errorf("%d processes served", len(pids))
+	if len(pids) != 3 {
+		t.Errorf("processes = %d, want 3", len(pids))
 	}
 }
 
 func TestAnIdleProcessEnds(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{Idle: 100 * time.Millisecond, PerTenant: 1})
-	pid := pidOf(t, r, "good")
-	for deadline := time.Now().Add(5 * time.Second); alive(pid); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it lives on")
-		}
+	held := newGate()
+	pids := make(chan int, 1)
+	c := call(`{}`)
+	c.Observe = func(e plugin.Event) { pids <- hostPID(t, e.Data) } // while the call is at work the process is not idle
+	go func() {
+		<-held.reached
+		held.open()
+	}()
+	res, err := r.Run(t.Context(), target("good", "hold"), c, held)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if again := pidOf(t, r, "good"); again == pid {
-		t.Error("the same process?")
+	pid := testwait.Receive(t, "the process id of the plugin", pids)
+	testwait.Until(t, "the idle process has ended", func() bool { return !alive.Process(pid) })
+	if again := pidIn(t, r, plugin.IsolationTenant, nil); again == string(res.Data) {
+		t.Errorf("process %s serves on", again)
 	}
 }
 
@@ -109,7 +128,7 @@ func TestAStandbyIsReadyBeforeTheNextCall(t *testing.T) {
 			t.Fatal("a process of scope call was used twice")
 		}
 		seen[pid] = true
-		time.Sleep(20 * time.Millisecond)
+		testwait.Until(t, "another process is ready", func() bool { return r.Idle() == 1 })
 	}
 }
 
@@ -131,18 +150,19 @@ func TestTheHostsCapEvictsTheLeastRecentlyUsed(t *testing.T) {
 func TestAFullHostSaysSo(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{MaxProcesses: 1})
-	busy, begun := make(chan error, 1), make(chan struct{}, 1)
+	busy, held := make(chan error, 1), newGate()
 	go func() {
-		c := beginning(call(`{"ms":1000}`), begun)
+		c := call(`{}`)
 		c.Session = "a"
-		_, err := run(t, r, target("good", "sleep", isolated(plugin.IsolationSession)), c)
+		_, err := r.Run(t.Context(), target("good", "hold", isolated(plugin.IsolationSession)), c, held)
 		busy <- err
 	}()
-	<-begun
+	held.await(t)
 	c := call(`{}`)
 	c.Session = "b"
 	_, err := run(t, r, target("good", "pid", isolated(plugin.IsolationSession)), c)
 	wantCode(t, err, plugin.CodeOverloaded, "1 plugin processes")
+	held.open()
 	if err := <-busy; err != nil {
 		t.Error(err)
 	}
@@ -155,24 +175,20 @@ func TestCloseFailsWhatIsInFlightAndLeavesNothing(t *testing.T) {
 	errs, begun := make(chan error, 4), make(chan struct{}, 4)
 	for range 4 {
 		go func() {
-			_, err := run(t, r, target("good", "deaf"), beginning(call(`{"ms":60000}`), begun))
+			_, err := run(t, r, target("good", "deaf"), beginning(call(`{}`), begun))
 			errs <- err
 		}()
 	}
 	for range 4 {
-		<-begun
+		testwait.Receive(t, "the begin of a call", begun)
 	}
-	start := time.Now()
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
-	}
-	if took := time.Since(start); took > 4*time.Second {
-		t.Errorf("closing took %s", took)
 	}
 	for range 4 {
 		wantCode(t, <-errs, plugin.CodeUnavailable)
 	}
-	if alive(pid) {
+	if alive.Process(pid) {
 		t.Error("the process lives on")
 	}
 	_, err := run(t, r, target("good", "pid"), call(`{}`))

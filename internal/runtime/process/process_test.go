@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
@@ -55,29 +56,18 @@ func play(role string) {
 	}
 	mortise.Tool(p, "echo", "", func(_ *mortise.Call, in jsontext.Value) (jsontext.Value, error) { return in, nil })
 	mortise.Tool(p, "pid", "", func(*mortise.Call, struct{}) (string, error) { return identity(), nil })
-	mortise.Tool(p, "sleep", "", func(c *mortise.Call, in struct {
-		MS int `json:"ms"`
-	}) (string, error) {
-		c.Emit("begun")
-		select {
-		case <-time.After(time.Duration(in.MS) * time.Millisecond):
-			return "slept", nil
-		case <-c.Done():
-			return "", c.Err()
-		}
+	mortise.Tool(p, "hold", "", func(c *mortise.Call, _ struct{}) (string, error) {
+		c.Emit(identity())
+		return identity(), c.Service("gate.pass", struct{}{}, nil)
 	})
-	mortise.Tool(p, "nap", "", func(c *mortise.Call, in struct {
-		MS int `json:"ms"`
-	}) (string, error) {
+	mortise.Tool(p, "wait", "", func(c *mortise.Call, _ struct{}) (string, error) {
 		c.Emit("begun")
-		time.Sleep(time.Duration(in.MS) * time.Millisecond)
-		return identity(), nil
+		<-c.Done()
+		return "", c.Err()
 	})
-	mortise.Tool(p, "deaf", "", func(c *mortise.Call, in struct {
-		MS int `json:"ms"`
-	}) (string, error) {
+	mortise.Tool(p, "deaf", "", func(c *mortise.Call, _ struct{}) (string, error) {
 		c.Emit("begun")
-		time.Sleep(time.Duration(in.MS) * time.Millisecond)
+		forever()
 		return "heard nothing", nil
 	})
 	mortise.Tool(p, "exit", "", func(_ *mortise.Call, in struct {
@@ -120,6 +110,7 @@ func play(role string) {
 		for i := range in.N {
 			c.Emit(i)
 		}
+		c.Log("info", "all of it was poured", nil)
 		return "poured", nil
 	})
 	mortise.Tool(p, "ask", "", func(c *mortise.Call, in struct {
@@ -142,7 +133,9 @@ func play(role string) {
 	mortise.Tool(p, "talk", "", func(c *mortise.Call, _ struct{}) (string, error) {
 		c.Log("warning", "a record", map[string]any{"n": 1})
 		fmt.Fprintln(os.Stderr, "a line \x1b[31mof stderr")
-		time.Sleep(50 * time.Millisecond) // two pipes keep no common order
+		if err := c.Service("stderr.heard", struct{}{}, nil); err != nil { // two pipes keep no common order
+			return "", err
+		}
 		c.Progress(mortise.Progress{Message: "half way", Done: 1, Total: 2})
 		c.Emit(map[string]string{"text": "some content"})
 		return "talked", nil
@@ -155,6 +148,7 @@ func play(role string) {
 		}),
 		mortise.WithReconcile(func(c *mortise.Call, in mail, effects []mortise.Effect) (mortise.Reconciled, error) {
 			if in.To == "slow" {
+				c.Emit("begun")
 				<-c.Done()
 			}
 			return mortise.Reconciled{Outcome: mortise.Succeeded, Data: effects, Evidence: identity()}, nil
@@ -224,7 +218,11 @@ func newRunner(t testing.TB, opts process.Options) *process.Runner {
 			return append(slices.Clone(through), self, "plugin", m.Runner.Entry), err
 		}
 	}
+	if opts.Handshake == 0 {
+		opts.Handshake = time.Minute
+	}
 	r := process.New(opts)
+	r.BePatient(time.Minute)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -283,12 +281,18 @@ func call(input string) *plugin.Call {
 	return &plugin.Call{ID: "call-1", Tenant: "local", Principal: plugin.Principal{Type: "user", ID: "me"}, Input: json.RawMessage(input)}
 }
 
-// run runs one operation with half a minute to spare.
+// run runs one operation without services.
 func run(t testing.TB, r *process.Runner, target *plugin.Target, c *plugin.Call) (plugin.Result, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, plugin.Errorf(plugin.CodeTimeout, "half a minute passed"))
+	ctx, cancel := limited(t)
 	defer cancel()
 	return r.Run(ctx, target, c, nil)
+}
+
+// limited returns a context that ends a hung call.
+func limited(t testing.TB) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeoutCause(t.Context(), testwait.Limit, plugin.Errorf(plugin.CodeTimeout, "%v passed", testwait.Limit))
 }
 
 func wantCode(t testing.TB, err error, code plugin.Code, words ...string) {
@@ -301,12 +305,4 @@ func wantCode(t testing.TB, err error, code plugin.Code, words ...string) {
 			t.Errorf("%q does not mention %q", err, word)
 		}
 	}
-}
-
-func alive(pid int) bool {
-	if pid == 0 {
-		return false
-	}
-	_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
-	return err == nil
 }

@@ -9,22 +9,23 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
 
-// preview and reconcile ask with ten seconds to spare.
+// preview and reconcile ask a plugin that answers.
 func preview(t testing.TB, r *process.Runner, target *plugin.Target, c *plugin.Call, s plugin.Services) (json.RawMessage, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, plugin.Errorf(plugin.CodeTimeout, "ten seconds passed"))
+	ctx, cancel := limited(t)
 	defer cancel()
 	return r.Preview(ctx, target, c, s)
 }
 
 func reconcile(t testing.TB, r *process.Runner, target *plugin.Target, c *plugin.Call, effects ...protocol.Effect) (protocol.Reconciled, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, plugin.Errorf(plugin.CodeTimeout, "ten seconds passed"))
+	ctx, cancel := limited(t)
 	defer cancel()
 	return r.Reconcile(ctx, target, c, effects, nil)
 }
@@ -73,14 +74,16 @@ func TestReconcilingSharesTheProcessOfTheCall(t *testing.T) {
 
 func TestTheTimeOfAQuestionIsTheHosts(t *testing.T) {
 	t.Parallel()
-	r := newRunner(t, process.Options{PerTenant: 1})
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, plugin.Errorf(plugin.CodeTimeout, "too slow"))
-	defer cancel()
-	_, err := r.Reconcile(ctx, target("good", "send"), call(`{"to":"slow"}`), nil, nil)
+	r := newRunner(t, process.Options{PerTenant: 1, CancelGrace: testwait.Limit})
+	before := pidIn(t, r, plugin.IsolationTenant, nil)
+	ctx, expire := expiring(t)
+	c := call(`{"to":"slow"}`)
+	c.Observe = func(plugin.Event) { expire() }
+	_, err := r.Reconcile(ctx, target("good", "send"), c, nil, nil)
 	wantCode(t, err, plugin.CodeTimeout, "too slow")
 	// The plugin heard of it, and serves on.
-	if res, err := run(t, r, target("good", "echo"), call(`1`)); err != nil || string(res.Data) != "1" {
-		t.Errorf("afterwards: %s, %v", res.Data, err)
+	if after := pidIn(t, r, plugin.IsolationTenant, nil); after != before {
+		t.Errorf("process %s was replaced by %s", before, after)
 	}
 }
 
@@ -132,7 +135,7 @@ func TestLiesAboutOtherRuns(t *testing.T) {
 		}
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, plugin.Errorf(plugin.CodeTimeout, "test.plugin: five seconds passed"))
+			ctx, cancel := limited(t)
 			if code == plugin.CodeTimeout {
 				cancel()
 				ctx, cancel = context.WithTimeoutCause(t.Context(), 700*time.Millisecond, plugin.Errorf(plugin.CodeTimeout, "test.plugin: too slow"))

@@ -2,8 +2,8 @@ package process_test
 
 import (
 	"testing"
-	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -12,30 +12,25 @@ import (
 func TestThereIsRoomUntilTooManyWait(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{PerTenant: 1, MaxWaiting: 1})
-	asked := target("serial", "sleep")
+	asked, held := target("serial", "hold"), newGate()
 	ended := make(chan error, 2)
 	for i := range 2 { // one at work, and one that waits
 		if err := r.Room(asked, call(`{}`)); err != nil {
 			t.Fatalf("with %d calls: %v", i, err)
 		}
-		begun := make(chan struct{}, 10)
 		go func() {
-			_, err := run(t, r, asked, beginning(call(`{"ms":1500}`), begun))
+			_, err := r.Run(t.Context(), asked, call(`{}`), held)
 			ended <- err
 		}()
 		if i == 0 {
-			<-begun
+			held.await(t)
 		}
 	}
-	for plugin.CodeOf(r.Room(asked, call(`{}`))) != plugin.CodeOverloaded {
-		select {
-		case err := <-ended:
-			t.Fatalf("there was room while as many waited as may: %v", err)
-		case <-time.After(time.Millisecond):
-		}
-	}
+	testwait.Until(t, "one call is waiting", func() bool { return r.Waiting() == 1 })
+	wantCode(t, r.Room(asked, call(`{}`)), plugin.CodeOverloaded)
+	held.open()
 	for range 2 {
-		if err := <-ended; err != nil {
+		if err := testwait.Receive(t, "the end of a call", ended); err != nil {
 			t.Error(err)
 		}
 	}

@@ -89,6 +89,7 @@ func set[T comparable](field *T, value T) {
 // A Runner runs calls in plugin processes. It is safe for concurrent use.
 type Runner struct {
 	opts    Options
+	graces  graces
 	sandbox *sandbox.Sandbox
 	own     bool            // the sandbox is ours to close
 	life    context.Context // ends when Close begins
@@ -119,7 +120,7 @@ type key struct {
 
 // New returns a runner. Close must be called.
 func New(opts Options) *Runner {
-	r := &Runner{opts: opts.withDefaults(), sandbox: opts.Sandbox, groups: map[key]*group{}}
+	r := &Runner{opts: opts.withDefaults(), graces: defaultGraces, sandbox: opts.Sandbox, groups: map[key]*group{}}
 	if r.sandbox == nil {
 		r.sandbox, r.own = sandbox.Uncaged(), true
 	}

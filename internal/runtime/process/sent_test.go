@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -31,18 +32,23 @@ func TestAnErrorSaysWhetherThePluginHadTheCall(t *testing.T) {
 	r := newRunner(t, process.Options{PerTenant: 1})
 	pidOf(t, r, "good")
 
-	want("it takes too long", soon(r, target("good", "sleep"), `{"ms":60000}`), plugin.CodeTimeout, true)
-	busy, begun := make(chan error, 1), make(chan struct{}, 1)
+	ctx, expire := expiring(t)
+	slow := call(`{}`)
+	slow.Observe = func(plugin.Event) { expire() }
+	_, err := r.Run(ctx, target("good", "wait"), slow, nil)
+	want("it takes too long", err, plugin.CodeTimeout, true)
+	busy, held := make(chan error, 1), newGate()
 	go func() {
-		_, err := run(t, r, target("serial", "nap"), beginning(call(`{"ms":2000}`), begun))
+		_, err := r.Run(t.Context(), target("serial", "hold"), call(`{}`), held)
 		busy <- err
 	}()
-	<-begun
+	held.await(t)
 	want("no process is free", soon(r, target("serial", "echo"), `1`), plugin.CodeTimeout, false)
+	held.open()
 	if err := <-busy; err != nil {
 		t.Error(err)
 	}
-	_, err := run(t, r, target("good", "exit"), call(`{"status":7}`))
+	_, err = run(t, r, target("good", "exit"), call(`{"status":7}`))
 	want("it crashes", err, plugin.CodeCrashed, true)
 	_, err = run(t, r, target("opens/exits", "echo"), call(`1`))
 	want("it ends before its handshake", err, plugin.CodeCrashed, false)
@@ -59,15 +65,15 @@ func TestAnErrorSaysWhetherThePluginHadTheCall(t *testing.T) {
 	want("version 1, there is no program", err, plugin.CodeLaunchFailed, false)
 
 	full := newRunner(t, process.Options{MaxProcesses: 1})
-	held, begun := make(chan error, 1), make(chan struct{})
+	inFlight, begun := make(chan error, 1), make(chan struct{})
 	go func() {
-		c := call(`{"ms":60000}`)
+		c := call(`{}`)
 		c.Session = "a"
 		c.Observe = func(plugin.Event) { close(begun) }
 		_, err := run(t, full, target("good", "deaf", isolated(plugin.IsolationSession)), c)
-		held <- err
+		inFlight <- err
 	}()
-	<-begun
+	testwait.Receive(t, "the begin of a call", begun)
 	c := call(`1`)
 	c.Session = "b"
 	_, err = run(t, full, target("good", "echo", isolated(plugin.IsolationSession)), c)
@@ -77,7 +83,7 @@ func TestAnErrorSaysWhetherThePluginHadTheCall(t *testing.T) {
 	if err := full.Close(); err != nil {
 		t.Error(err)
 	}
-	want("the host closes", <-held, plugin.CodeUnavailable, true)
+	want("the host closes", <-inFlight, plugin.CodeUnavailable, true)
 	_, err = run(t, full, target("good", "echo"), call(`1`))
 	want("the host is closed", err, plugin.CodeUnavailable, false)
 	_, err = run(t, full, bound("v1/good"), call(`{}`))

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
@@ -57,7 +58,7 @@ func playTools() {
 				Call, Operation string
 				Paths           protocol.Paths
 				Input           struct {
-					MS                int
+					Hold              bool
 					Write, Read, Exit string
 				}
 			} `json:"params"`
@@ -83,7 +84,10 @@ func playTools() {
 			}
 			go func() {
 				most.Store(max(most.Load(), now.Add(1)))
-				time.Sleep(time.Duration(in.MS) * time.Millisecond)
+				if in.Hold {
+					send(`{"jsonrpc":"2.0","id":"s0","method":"gate.pass","params":{"call":%q,"args":{}}}`, f.Params.Call)
+					<-replies
+				}
 				if in.Write != "" {
 					_ = os.WriteFile("out.txt", []byte(in.Write), 0o600)
 					send(`{"jsonrpc":"2.0","id":"s1","method":"artifacts.register","params":{"call":%q,"args":{"file_path":"out.txt"}}}`, f.Params.Call)
@@ -162,11 +166,22 @@ func TestToolsOfASessionWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{})
 	use(t, r, millTool("first"), "a", `{}`, nil)
+	held := newGate()
 	var wg sync.WaitGroup
 	for i := range 6 {
-		wg.Go(func() { use(t, r, millTool(fmt.Sprintf("t%d", i)), "a", `{"ms":20}`, nil) })
-		time.Sleep(2 * time.Millisecond) // so that they come in this order
+		wg.Go(func() {
+			c := call(`{"hold":true}`)
+			c.Session = "a"
+			if _, err := r.Run(t.Context(), millTool(fmt.Sprintf("t%d", i)), c, held); err != nil {
+				t.Error(err)
+			}
+		})
+		if i == 0 {
+			held.await(t)
+		}
+		testwait.Until(t, fmt.Sprintf("the calls behind the first are waiting: %d", i), func() bool { return r.Waiting() == i })
 	}
+	held.open()
 	wg.Wait()
 	last, _ := use(t, r, millTool("last"), "a", `{}`, nil)
 	if last.Most != 1 {
@@ -186,19 +201,19 @@ func TestATimeoutEndsTheProcessOfASession(t *testing.T) {
 	if fresh {
 		t.Error("the first process of a session is said to take the place of another")
 	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, plugin.Errorf(plugin.CodeTimeout, "its time is up"))
-	defer cancel()
-	c := call(`{"ms":3600000}`)
+	ctx, expire := expiring(t)
+	held := newGate()
+	go func() {
+		<-held.reached
+		expire()
+	}()
+	c := call(`{"hold":true}`)
 	c.Session = "a"
-	_, err := r.Run(ctx, millTool("beta"), c, nil)
+	_, err := r.Run(ctx, millTool("beta"), c, held)
 	wantCode(t, err, plugin.CodeTimeout)
-	began := time.Now()
 	second, fresh := use(t, r, millTool("alpha"), "a", `{}`, nil)
 	if second.Process == first.Process || !fresh || len(second.Seen) != 1 {
 		t.Errorf("%+v after %+v, fresh %v", second, first, fresh)
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("the next call waited %s", took)
 	}
 	if third, fresh := use(t, r, millTool("alpha"), "a", `{}`, nil); third.Process != second.Process || fresh {
 		t.Errorf("%+v, fresh %v", third, fresh)
@@ -214,7 +229,9 @@ func TestALostProcessOfASessionIsTold(t *testing.T) {
 			_, err := r.Run(t.Context(), millTool("beta"), c, nil)
 			wantCode(t, err, plugin.CodeCrashed, "beta: ")
 		},
-		"idle": func(*process.Runner) { time.Sleep(600 * time.Millisecond) },
+		"idle": func(r *process.Runner) {
+			testwait.Until(t, "the idle process of the session is gone", func() bool { return r.Holding().Groups == 0 })
+		},
 		"pushed out": func(r *process.Runner) {
 			for i := range 3 {
 				use(t, r, millTool("alpha"), fmt.Sprint("other", i), `{}`, nil)
