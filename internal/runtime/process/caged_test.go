@@ -16,7 +16,7 @@ import (
 func needFull(t *testing.T, r *process.Runner) {
 	t.Helper()
 	if r.Level() != string(sandbox.Full) {
-		t.Skipf("plugins reach level %s here", r.Level())
+		t.Skipf("needs a machine that reaches level full, not %s: mortise doctor says what is missing", r.Level())
 	}
 }
 

@@ -140,7 +140,7 @@ type floor struct {
 func openFloor(t *testing.T) *floor {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("not run: python3 is not installed")
+		t.Skip("needs python3: install it")
 	}
 	f := &floor{t: t, tree: filepath.Join(t.TempDir(), "plugins"), views: t.TempDir(), files: map[string]*[]map[string]any{}}
 	files := map[string]string{}

@@ -239,7 +239,7 @@ func newRunner(t testing.TB, opts process.Options) *process.Runner {
 // machine, or none where MORTISE_TEST_SANDBOX says off.
 func cage(t testing.TB) *sandbox.Sandbox {
 	t.Helper()
-	s, err := sandbox.New(sandbox.Options{Dir: t.TempDir(), Mode: sandbox.Mode(os.Getenv("MORTISE_TEST_SANDBOX"))})
+	s, err := sandbox.New(sandbox.Options{Dir: t.TempDir(), StartLimit: time.Minute, Mode: sandbox.Mode(os.Getenv("MORTISE_TEST_SANDBOX"))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func (a *ahead) make(limits Limits) {
 		a.mu.Lock()
 		before := a.changes
 		a.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), a.cage.opts.StartLimit)
 		k, err := a.cage.fork(ctx, limits, false)
 		cancel()
 		if err == nil && k.group != nil && !k.in {

@@ -137,13 +137,13 @@ func rank(r Report) int {
 	return n + 100*slices.Index([]Level{None, Partial, Full}, r.Level)
 }
 
-// tryLimit is how long a cage around nothing may take.
+// tryLimit is the time that a cage around nothing may take, unless a single start may take longer.
 const tryLimit = 5 * time.Second
 
 // try builds one cage around nothing. The error says why none could be built.
 func (s *Sandbox) try() (Report, error) {
 	failed := func(err error) (Report, error) { return noReport(err.Error()), err }
-	ctx, cancel := context.WithTimeout(context.Background(), tryLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), max(tryLimit, s.opts.StartLimit))
 	defer cancel()
 	scratch, err := os.MkdirTemp(s.opts.Dir, "cage-")
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mortise-dev/mortise/internal/base/alive"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -149,7 +150,8 @@ func TestNothingOutlivesAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	spec := self(t, "ignorer", "7101")
+	child := sleepTime(2)
+	spec := self(t, "ignorer", child)
 	spec.Read = append(spec.Read, existing("/bin", "/usr/bin")...)
 	spec.Scratch, spec.Limits = t.TempDir(), usual
 	p, err := s.Start(t.Context(), spec, sandbox.Files{Stdin: null, Stdout: null, Stderr: null})
@@ -157,21 +159,15 @@ func TestNothingOutlivesAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Release()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := p.Scratch().Stat("ready"); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("it never got ready")
-		}
-	}
-	if !sleeping(t, "7101") {
+	defer p.Kill()
+	awaitReady(t, p)
+	if !sleeping(t, child) {
 		t.Fatal("its child is not to be found")
 	}
 	p.Terminate() // it is stopped: that does nothing
 	p.Kill()
 	p.Wait()
-	if sleeping(t, "7101") {
+	if sleeping(t, child) {
 		t.Error("its child lives on")
 	}
 }
@@ -203,28 +199,21 @@ func TestWaitingLaunchersEndWithTheHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "role", "host", t.TempDir(), "7103", "ahead")
+	cmd := exec.Command(program, "role", "host", t.TempDir(), sleepTime(3), "ahead")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
 	var launchers []int
-	for deadline := time.Now().Add(10 * time.Second); len(launchers) != 3; launchers = launchersOf(t, cmd.Process.Pid) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it has launchers %v: want one with a program and two that wait", launchers)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	testwait.Until(t, "the host has 3 launchers: one with a program and two that wait", func() bool {
+		launchers = launchersOf(t, cmd.Process.Pid)
+		return len(launchers) == 3
+	})
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	for _, pid := range launchers {
-		for deadline := time.Now().Add(2 * time.Second); alive.Process(pid); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Errorf("launcher %d lives on", pid)
-				break
-			}
-		}
+		testwait.Until(t, fmt.Sprintf("launcher %d has ended", pid), func() bool { return !alive.Process(pid) })
 	}
 }
 
@@ -235,7 +224,8 @@ func TestNothingOutlivesTheHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "role", "host", t.TempDir(), "7102")
+	child := sleepTime(4)
+	cmd := exec.Command(program, "role", "host", t.TempDir(), child)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -247,19 +237,26 @@ func TestNothingOutlivesTheHost(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 		t.Fatalf("%q %v", line, err)
 	}
-	if !sleeping(t, "7102") {
+	if !sleeping(t, child) {
 		t.Fatal("its child is not to be found")
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	for range 200 {
-		if !sleeping(t, "7102") {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Error("what the host had started lives on")
+	testwait.Until(t, "what the host had started has ended", func() bool { return !sleeping(t, child) })
 }
+
+// awaitReady returns when a program has made the file ready.
+func awaitReady(t *testing.T, p *sandbox.Process) {
+	t.Helper()
+	testwait.Until(t, "the program is ready", func() bool {
+		_, err := p.Scratch().Stat("ready")
+		return err == nil
+	})
+}
+
+// sleepTime returns a number of seconds by which a child of this test run is found.
+// Each caller has its own n.
+func sleepTime(n int) string { return strconv.Itoa(n*10_000_000 + os.Getpid()) }
 
 // sleeping reports whether /bin/sleep runs for so long somewhere.
 func sleeping(t *testing.T, seconds string) bool {
@@ -335,7 +332,7 @@ func TestFilesOfRootAreShownAsTheProgramsOwn(t *testing.T) {
 func TestAStrictUmaskLeavesTheCageStanding(t *testing.T) {
 	full(t)
 	defer unix.Umask(unix.Umask(0o077))
-	s, err := sandbox.New(sandbox.Options{Dir: t.TempDir()})
+	s, err := sandbox.New(sandbox.Options{Dir: t.TempDir(), StartLimit: testwait.Limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +372,7 @@ func TestWhatTheSystemChoseIsFound(t *testing.T) {
 		}
 	}
 	if chosen == "" {
-		t.Skip("this system chooses between programs in no way that is known here")
+		t.Skip("needs a program that /etc/alternatives chooses: install mawk or gawk on Debian")
 	}
 	if got := run(t, s, shell(t, "command -v "+chosen)); got.out != "/usr/bin/"+chosen+"\n" {
 		t.Errorf("%v %q %s", got.State, got.out, got.err)
@@ -452,7 +449,7 @@ func ordinaryHost(t *testing.T) func(arguments ...string) string {
 func TestAnOrdinaryUserHasACageToo(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can become another user; the other tests are run by one already")
+		t.Skip("needs root to become another user: run the test as root")
 	}
 	full(t) // makes sure that the launcher is built
 	host := ordinaryHost(t)
@@ -462,7 +459,7 @@ func TestAnOrdinaryUserHasACageToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if report.Level != sandbox.Full {
-		t.Skipf("an ordinary user of this machine reaches level %s: %+v", report.Level, report.Missing())
+		t.Skipf("needs a machine on which an ordinary user reaches level full, not %s; mortise doctor says what is missing: %+v", report.Level, report.Missing())
 	}
 	said := map[string]string{}
 	if err := json.Unmarshal([]byte(second), &said); err != nil {

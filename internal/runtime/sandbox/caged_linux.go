@@ -96,7 +96,7 @@ const maxReport = 64 << 10
 
 // negotiate sends the order, with files, and waits for what came of it.
 func (k *caged) negotiate(ctx context.Context, order *wire.Spec, files []*os.File) (started wire.Started, err error) {
-	deadline := time.Now().Add(startLimit)
+	deadline := time.Now().Add(k.cage.opts.StartLimit)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
@@ -112,7 +112,7 @@ func (k *caged) negotiate(ctx context.Context, order *wire.Spec, files []*os.Fil
 		case ctx.Err() != nil:
 			err = plugin.AsError(context.Cause(ctx))
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			err = plugin.Errorf(plugin.CodeTimeout, "building its cage took longer than %s", startLimit)
+			err = plugin.Errorf(plugin.CodeTimeout, "building its cage took longer than %s", k.cage.opts.StartLimit)
 		case errors.Is(err, io.EOF), ended(err):
 			err = errors.New("the launcher ended without a word")
 		}

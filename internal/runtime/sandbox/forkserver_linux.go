@@ -139,7 +139,7 @@ func (n *forkServer) open() error {
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "forkserver"), os.NewFile(uintptr(pair[1]), "forkserver")
 	defer theirs.Close()
-	limit := unix.NsecToTimeval(int64(startLimit))
+	limit := unix.NsecToTimeval(int64(n.starter.limit))
 	if err := unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
 		_ = ours.Close()
 		return err

@@ -97,17 +97,16 @@ func zeros(how, protection int) error {
 func hoarder(args []string) {
 	take := hoards[strings.Join(args, " ")]
 	for n := range much / block {
-		switch err := take(n); {
-		case err != nil && int64(n)*block > little.Memory*2: // it ran out of something else
-			fmt.Println("held until", err)
-			os.Exit(3)
-		case err != nil:
+		err := take(n)
+		if err != nil && int64(n)*block <= little.Memory*2 {
 			fmt.Println("refused:", err)
 			os.Exit(3)
 		}
-		time.Sleep(5 * time.Millisecond) // without a cgroup, it is counted 50 times a second
+		if err != nil { // it ran out of something else
+			break
+		}
 	}
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(time.Minute) // without a cgroup the launcher counts 50 times a second and then ends this program
 	fmt.Println("held")
 }
 

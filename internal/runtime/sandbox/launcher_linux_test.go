@@ -13,7 +13,7 @@ func TestTheLauncherThatIsCarriedIsUpToDate(t *testing.T) {
 	t.Parallel()
 	have, err := bin.ReadFile("bin/cage")
 	if err != nil {
-		t.Skip("this test was built without one: it is its own launcher")
+		t.Skip("needs the embedded launcher: run make build before the tests")
 	}
 	built := filepath.Join(t.TempDir(), "cage")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w -buildid=", "-o", built, "../../../cmd/cage")

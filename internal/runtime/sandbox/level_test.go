@@ -52,7 +52,7 @@ func TestWhatIsRequiredIsNotStartedWithLess(t *testing.T) {
 // startWith starts a program where this is known of the machine.
 func startWith(t *testing.T, mode Mode, r Report, told func(string)) (Report, error) {
 	t.Helper()
-	s, err := New(Options{Mode: mode, Dir: t.TempDir(), Notice: told})
+	s, err := New(Options{Mode: mode, Dir: t.TempDir(), StartLimit: time.Minute, Notice: told})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func startWith(t *testing.T, mode Mode, r Report, told func(string)) (Report, er
 			t.Error(err)
 		}
 	}()
-	s.report, s.tried = &r, time.Now()
+	s.report, s.tried = &r, time.Now().Add(time.Hour) // it is not found out again
 	p, err := s.Start(t.Context(), Spec{Argv: []string{"/bin/true"}, Scratch: t.TempDir()}, Files{})
 	if err != nil {
 		return Report{}, err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox/wire"
 )
 
@@ -39,7 +40,7 @@ func TestWhatALauncherThatEndedHadSaidIsRead(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.grouped && group == nil {
-				t.Skip("there is no cgroup here: " + why)
+				t.Skip("needs a cgroup that the host may use: " + why)
 			}
 			lifeline, theirs, err := socketPair()
 			if err != nil {
@@ -59,7 +60,8 @@ func TestWhatALauncherThatEndedHadSaidIsRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = reports.Close()
-			k := &caged{cmd: ended, lifeline: lifeline, report: report, reports: json.NewDecoder(io.LimitReader(report, 2*maxReport))}
+			k := &caged{cage: &cage{opts: Options{StartLimit: testwait.Limit}}, cmd: ended, lifeline: lifeline, report: report}
+			k.reports = json.NewDecoder(io.LimitReader(report, 2*maxReport))
 			if c.grouped {
 				k.group = group
 			}
@@ -77,7 +79,7 @@ func TestWhatALauncherThatEndedHadSaidIsRead(t *testing.T) {
 func TestWhyACageCannotBeBuiltIsSaid(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can show a plugin what it may not look into")
+		t.Skip("needs root to show a plugin what it may not look into: run the test as root")
 	}
 	s, _ := forkServerOf(t)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)

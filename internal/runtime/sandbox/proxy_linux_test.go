@@ -20,7 +20,7 @@ import (
 
 // dialer prints what it reads where a program finds its proxy, and what came of other ways out.
 func dialer(args []string) {
-	conn, err := net.DialTimeout("tcp4", fmt.Sprintf("127.0.0.1:%d", sandbox.ProxyPort), 5*time.Second)
+	conn, err := net.DialTimeout("tcp4", fmt.Sprintf("127.0.0.1:%d", sandbox.ProxyPort), time.Minute)
 	if err != nil {
 		fmt.Println("proxy:", err)
 		return
@@ -36,7 +36,7 @@ func dialer(args []string) {
 		"stream pair": func() error { return redirect(unix.SOCK_STREAM, args) },
 		"packet pair": func() error { return redirect(unix.SOCK_SEQPACKET, args) },
 		"another port": func() error {
-			conn, err := net.DialTimeout("tcp4", "127.0.0.1:3129", time.Second)
+			conn, err := net.DialTimeout("tcp4", "127.0.0.1:3129", time.Minute)
 			if err == nil {
 				_ = conn.Close()
 			}
@@ -191,12 +191,12 @@ func TestAProxyOpensNothingElse(t *testing.T) {
 func TestAnOrdinaryUsersProgramHasAProxyToo(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can become another user; the other tests are run by one already")
+		t.Skip("needs root to become another user: run the test as root")
 	}
 	full(t)
 	report, out, _ := strings.Cut(ordinaryHost(t)("dialer"), "\n")
 	if !strings.Contains(report, `"level":"full"`) {
-		t.Skipf("an ordinary user of this machine reaches less than level full: %s", report)
+		t.Skipf("needs a machine on which an ordinary user reaches level full; mortise doctor says what is missing: %s", report)
 	}
 	if !strings.HasPrefix(out, "proxy: ordinary\n") {
 		t.Error(out)

@@ -121,7 +121,7 @@ func forker([]string) {
 		cmd := exec.Command("/bin/sleep", "60")
 		if err := cmd.Start(); err != nil {
 			fmt.Println(err)
-			time.Sleep(100 * time.Millisecond) // without a cgroup the tree is counted 50 times a second
+			time.Sleep(time.Second) // without a cgroup the launcher counts 50 times a second, and does not say when it has
 			os.Exit(3)
 		}
 	}
@@ -167,7 +167,7 @@ func ignorer(args []string) {
 
 // host starts an ignorer in a cage and waits to be killed.
 func host(args []string) {
-	opts := sandbox.Options{Dir: args[0], Mode: sandbox.BestEffort}
+	opts := sandbox.Options{Dir: args[0], Mode: sandbox.BestEffort, StartLimit: time.Minute}
 	if len(args) > 2 {
 		opts.Standby = true
 	}
@@ -190,7 +190,8 @@ func host(args []string) {
 	if err != nil {
 		panic(err)
 	}
-	for ready := os.ErrNotExist; ready != nil; time.Sleep(5 * time.Millisecond) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	for ready := os.ErrNotExist; ready != nil; <-tick.C {
 		if p.Scratch() != nil {
 			_, ready = p.Scratch().Stat("ready")
 		} else { // the directory itself is the program's
@@ -204,7 +205,7 @@ func host(args []string) {
 // ordinary is a host that is not root: it prints what it reaches, and what a
 // prober in its cage found.
 func ordinary(args []string) {
-	s, err := sandbox.New(sandbox.Options{Dir: args[0], Mode: sandbox.BestEffort})
+	s, err := sandbox.New(sandbox.Options{Dir: args[0], Mode: sandbox.BestEffort, StartLimit: time.Minute})
 	if err != nil {
 		panic(err)
 	}

@@ -45,6 +45,9 @@ type Options struct {
 	// faster and take memory: for hosts that stay.
 	Standby bool
 
+	// StartLimit is the time that the start of a program may take. Default: 2 s.
+	StartLimit time.Duration
+
 	// Notice is called once, at the first start of a program behind fewer walls than all,
 	// with the list of its walls. It may be nil.
 	Notice func(text string)
@@ -72,7 +75,10 @@ func New(opts Options) (*Sandbox, error) {
 	default:
 		return nil, fmt.Errorf("sandbox is %q; it is one of %q", opts.Mode, Modes)
 	}
-	starter := newStarter()
+	if opts.StartLimit == 0 {
+		opts.StartLimit = startLimit
+	}
+	starter := newStarter(opts.StartLimit)
 	return &Sandbox{opts: opts, starter: starter, cage: newCage(opts, starter)}, nil
 }
 

@@ -6,10 +6,10 @@ import (
 	"io"
 	"os"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 )
 
@@ -30,7 +30,7 @@ func newSandbox(t testing.TB, mode sandbox.Mode) *sandbox.Sandbox {
 
 func newSandboxOf(t testing.TB, opts sandbox.Options) *sandbox.Sandbox {
 	t.Helper()
-	opts.Dir = t.TempDir()
+	opts.Dir, opts.StartLimit = t.TempDir(), testwait.Limit
 	s, err := sandbox.New(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ type ended struct {
 // run runs a program to its end.
 func run(t testing.TB, s *sandbox.Sandbox, spec sandbox.Spec) ended {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 	defer cancel()
 	if spec.Scratch == "" {
 		spec.Scratch = t.TempDir()
@@ -154,7 +154,7 @@ func fullOf(t testing.TB, ahead int) *sandbox.Sandbox {
 	s := newSandboxOf(t, sandbox.Options{Mode: sandbox.BestEffort, Standby: ahead > 0})
 	s.Keep(ahead)
 	if r := s.Report(); r.Level != sandbox.Full {
-		t.Skipf("this machine reaches level %s: %+v", r.Level, r.Missing())
+		t.Skipf("needs a machine that reaches level full, not %s; mortise doctor says what is missing: %+v", r.Level, r.Missing())
 	}
 	return s
 }

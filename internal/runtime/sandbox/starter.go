@@ -17,6 +17,7 @@ import (
 // is set as soon as the thread that started it ends, so that no plugin
 // outlives the host, however the host ends.
 type starter struct {
+	limit time.Duration // of one start
 	jobs  chan *start
 	stop  sync.Once
 	done  chan struct{}
@@ -37,11 +38,11 @@ const (
 	abandoned
 )
 
-// startLimit is how long the start of a program may take.
+// startLimit is the default of [Options.StartLimit].
 const startLimit = 2 * time.Second
 
-func newStarter() *starter {
-	s := &starter{jobs: make(chan *start, 64), done: make(chan struct{})}
+func newStarter(limit time.Duration) *starter {
+	s := &starter{limit: limit, jobs: make(chan *start, 64), done: make(chan struct{})}
 	go s.run()
 	return s
 }
@@ -66,9 +67,9 @@ func (s *starter) run() {
 // begin needs must last until done is called, which may be after start returns.
 func (s *starter) start(ctx context.Context, cmd *exec.Cmd, begin func() error, done func()) error {
 	job := &start{begin: begin, done: done, reply: make(chan error, 1)}
-	timer := time.NewTimer(startLimit)
+	timer := time.NewTimer(s.limit)
 	defer timer.Stop()
-	late := plugin.Errorf(plugin.CodeTimeout, "starting %s took longer than %s", cmd.Args[0], startLimit)
+	late := plugin.Errorf(plugin.CodeTimeout, "starting %s took longer than %s", cmd.Args[0], s.limit)
 	select {
 	case s.jobs <- job:
 	case <-ctx.Done():

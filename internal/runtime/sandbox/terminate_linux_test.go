@@ -3,8 +3,8 @@ package sandbox_test
 import (
 	"os"
 	"testing"
-	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 )
 
@@ -25,18 +25,10 @@ func TestAProgramInACageIsAskedToEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-			if _, err := p.Scratch().Stat("ready"); err == nil || time.Now().After(deadline) {
-				break
-			}
-		}
+		t.Cleanup(p.Kill) // of one that was not asked to end
+		awaitReady(t, p)
 		p.Terminate()
-		select {
-		case <-p.Done():
-		case <-time.After(2 * time.Second):
-			t.Error("it was not asked to end")
-			p.Kill()
-		}
+		testwait.Receive(t, "the end of the program", p.Done())
 		if got := p.Wait(); got.Exit != 7 {
 			t.Errorf("it ended with %s", got)
 		}

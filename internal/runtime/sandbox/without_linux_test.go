@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -101,7 +102,7 @@ type reached struct {
 func reach(args []string) {
 	var got reached
 	for _, mode := range []sandbox.Mode{sandbox.Required, sandbox.BestEffort} {
-		s, err := sandbox.New(sandbox.Options{Dir: args[0], Mode: mode, Notice: func(text string) { got.Told = append(got.Told, text) }})
+		s, err := sandbox.New(sandbox.Options{Dir: args[0], Mode: mode, StartLimit: time.Minute, Notice: func(text string) { got.Told = append(got.Told, text) }})
 		if err != nil {
 			panic(err)
 		}
@@ -197,7 +198,7 @@ func forEveryone(t *testing.T) string {
 func TestWithEachWallRemovedTheLevelIsTold(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can take a wall away from a machine without giving up privileges")
+		t.Skip("needs root to take a wall away without giving up privileges: run the test as root")
 	}
 	full(t)
 	program := forEveryone(t)
@@ -218,12 +219,12 @@ func TestWithEachWallRemovedTheLevelIsTold(t *testing.T) {
 func TestWithoutASightOfProcMemoryIsNotSaidToBeBounded(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can hide parts of /proc")
+		t.Skip("needs root to hide parts of /proc: run the test as root")
 	}
 	full(t)
 	program := forEveryone(t)
 	if _, err := exec.LookPath("setpriv"); err != nil {
-		t.Skip("there is no setpriv here")
+		t.Skip("needs the program setpriv: install util-linux")
 	}
 	script := fmt.Sprintf("mount --make-rprivate / && mount --bind /dev/null /proc/version && exec setpriv --reuid 65534 --regid 65534 --clear-groups %s role reach %s", program, filepath.Dir(program))
 	cmd := exec.Command("/bin/sh", "-c", script)
