@@ -248,19 +248,28 @@ func TestWhatAWaitingLauncherHolds(t *testing.T) {
 	s, _ := ready(t)
 	for _, pid := range s.Waiting() {
 		proc := filepath.Join("/proc", strconv.Itoa(pid))
-		fds, err := os.ReadDir(filepath.Join(proc, "fd"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, fd := range fds {
-			to, _ := os.Readlink(filepath.Join(proc, "fd", fd.Name()))
-			usual := map[string]string{"0": "/dev/null", "1": "/dev/null", "2": "/dev/null"}[fd.Name()]
-			kind := map[string]string{"3": "socket:*", "4": "pipe:*"}[fd.Name()]
-			ours := to == "anon_inode:[eventpoll]" || to == "anon_inode:[eventfd]" // of its runtime
-			if ok, _ := filepath.Match(kind, to); to != usual && !ok && !ours {
-				t.Errorf("descriptor %s is %s", fd.Name(), to)
+		unexpected := func() (held []string) {
+			fds, err := os.ReadDir(filepath.Join(proc, "fd"))
+			if err != nil {
+				t.Fatal(err)
 			}
+			for _, fd := range fds {
+				to, _ := os.Readlink(filepath.Join(proc, "fd", fd.Name()))
+				usual := map[string]string{"0": "/dev/null", "1": "/dev/null", "2": "/dev/null"}[fd.Name()]
+				kind := map[string]string{"3": "socket:*", "4": "pipe:*"}[fd.Name()]
+				ours := to == "anon_inode:[eventpoll]" || to == "anon_inode:[eventfd]" // of its runtime
+				if ok, _ := filepath.Match(kind, to); to != usual && !ok && !ours {
+					held = append(held, fd.Name()+" is "+to)
+				}
+			}
+			return held
 		}
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("launcher %d holds descriptors %q", pid, unexpected())
+			}
+		})
+		testwait.Until(t, "the launcher has begun, and holds nothing else", func() bool { return len(unexpected()) == 0 }) // it opens files at its start
 		for _, peer := range s.cage.peers {
 			if own, err := os.Readlink(filepath.Join(proc, "ns", peer.Name)); err != nil || own == peer.ID {
 				t.Errorf("its %s namespace is %s, the host's: %v", peer.Name, own, err)

@@ -53,10 +53,10 @@ func TestDefinitionsCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(tsc); err != nil {
-		t.Skip("typescript is not installed: npm ci in sdk/typescript")
+		t.Skip("needs TypeScript: run npm ci in sdk/typescript")
 	}
 	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("node is not installed")
+		t.Skip("needs node: install Node.js")
 	}
 	check := func(source string) string {
 		dir := t.TempDir()

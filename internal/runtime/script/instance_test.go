@@ -55,7 +55,7 @@ func TestWaysToRegister(t *testing.T) {
 		`export function register() { setTimeout(() => {}, 1) }`:                                             "setTimeout",
 		`export function register() { return import(String("./x.ts")) }`:                                     "x.ts",
 	} {
-		instance, err := Open(context.Background(), compiled(t, source), Environment{Plugin: "p"})
+		instance, err := Open(context.Background(), compiled(t, source), Environment{Plugin: "p", Limits: patient})
 		if err == nil {
 			instance.Close()
 		}
@@ -104,7 +104,7 @@ func TestExceptionsHaveTheirPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	instance, err := Open(context.Background(), program, Environment{Plugin: "p", Limits: Limits{Deadline: slow * time.Second}}) // a busy machine is no deadline
+	instance, err := Open(context.Background(), program, Environment{Plugin: "p", Limits: patient})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,12 +192,13 @@ func TestContext(t *testing.T) {
 func TestALogIsBounded(t *testing.T) {
 	n, longest, begun := 0, 0, time.Now()
 	i := opened(t, `export function register(ctx) { ctx.bus.on("tool.after@v1", () => { for (let i = 0; i < 200; i++) ctx.logger.info("x".repeat(5000), { y: "z".repeat(5000) }) }) }`,
-		Environment{Limits: Limits{Deadline: slow * time.Second}, Log: func(_, message string, fields json.RawMessage) {
+		Environment{Log: func(_, message string, fields json.RawMessage) {
 			n, longest = n+1, max(longest, len(message), len(fields))
 		}})
 	if err := i.Subscriptions()[0].Listen(context.Background(), payload(t, `{}`)); err != nil {
 		t.Fatal(err)
 	}
+	// The bound grows with the time that passed: a busy machine cannot break it.
 	if n < logBurst || n > logBurst+20+2*int(time.Since(begun)/logEvery) || longest > maxMessage+100 {
 		t.Errorf("%d lines of at most %d bytes", n, longest)
 	}
@@ -222,12 +223,15 @@ func (s stuck) Search(context.Context, string, int) (json.RawMessage, error) {
 func TestWaitingForTheHostIsBoundedAndNotCounted(t *testing.T) {
 	source := `export function register(ctx) { ctx.bus.on("session.message.received@v1", async () => {
 		const got = []; for (let i = 0; i < 3; i++) try { got.push(await ctx.memory.get("k")) } catch (e) { got.push(e.message) } return { got: got.join("; ") } }) }`
-	i := opened(t, source, Environment{Memory: stuck{}, Limits: Limits{Wait: 120 * time.Millisecond}})
+	i := opened(t, source, Environment{Memory: stuck{}, Limits: Limits{Deadline: time.Minute, Start: time.Minute, Wait: 120 * time.Millisecond, grace: time.Minute}})
 	p, err := i.Subscriptions()[0].Transform(context.Background(), payload(t, `{}`))
 	if err != nil || !strings.Contains(p.String("got"), "could not answer; the plugin has waited for the host") {
 		t.Errorf("got %v, %v", p, err)
 	}
-	i = opened(t, source, Environment{Memory: stuck{func(context.Context) { time.Sleep(60 * time.Millisecond) }}})
+	i = opened(t, source, Environment{Memory: stuck{func(context.Context) {
+		watch.look(0) // it may not have seen the run yet
+		watch.look(time.Hour)
+	}}})
 	if p, err = i.Subscriptions()[0].Transform(context.Background(), payload(t, `{}`)); err != nil || p.String("got") != "done; done; done" {
 		t.Errorf("got %v, %v", p, err)
 	}
@@ -249,23 +253,27 @@ func TestAPluginDoesNotEnterItself(t *testing.T) {
 }
 
 func TestAStoppedPluginStartsAfresh(t *testing.T) {
-	i := opened(t, `let n = 0; export function register(ctx) { ctx.bus.on("session.message.received@v1", (e) => { n++; if (e.text === "loop") for (;;) {} return { n } }) }`,
-		Environment{Plugin: "p", Limits: Limits{Deadline: 2*time.Second + slow*100*time.Millisecond}}) // a busy machine is no deadline
-	f := i.Subscriptions()[0].Transform
+	i := opened(t, `let n = 0; export function register(ctx) {
+		ctx.bus.on("session.message.received@v1", (e) => { n++; return { n } })
+		ctx.bus.on("tool.after@v1", () => { for (;;) {} }, { deadlineMs: 20 })
+	}`, Environment{Plugin: "p"})
+	f, loop := i.Subscriptions()[0].Transform, i.Subscriptions()[1].Listen
 	for _, c := range []struct{ text, want string }{{"a", `{"n":1}`}, {"b", `{"n":2}`}, {"loop", ""}, {"c", `{"n":1}`}} {
-		p, err := f(context.Background(), payload(t, `{"text":"`+c.text+`"}`))
 		if c.want == "" {
-			if plugin.CodeOf(err) != plugin.CodeTimeout || i.Err() != nil {
+			if err := loop(context.Background(), payload(t, `{}`)); plugin.CodeOf(err) != plugin.CodeTimeout || i.Err() != nil {
 				t.Errorf("a loop: %v, %v", err, i.Err())
 			}
-		} else if err != nil || p.Text() != c.want {
+			continue
+		}
+		if p, err := f(context.Background(), payload(t, `{"text":"`+c.text+`"}`)); err != nil || p.Text() != c.want {
 			t.Errorf("%s: %v, %v", c.text, p, err)
 		}
 	}
 }
 
 func TestAPluginThatHasToBeEndedIsDisabled(t *testing.T) {
-	i := opened(t, `export function register(ctx) { ctx.bus.on("tool.after@v1", () => { [].indexOf.call({ length: 2 ** 53 - 1 }, 1) }) }`, Environment{Plugin: "p"})
+	i := opened(t, `export function register(ctx) { ctx.bus.on("tool.after@v1", () => { [].indexOf.call({ length: 2 ** 53 - 1 }, 1) }) }`,
+		Environment{Plugin: "p", Limits: Limits{Deadline: 50 * time.Millisecond, Start: time.Minute}})
 	listen := i.Subscriptions()[0].Listen
 	if err := listen(context.Background(), payload(t, `{}`)); plugin.CodeOf(err) != plugin.CodeTimeout || !strings.Contains(err.Error(), "disabled for this agent") {
 		t.Errorf("the first time: %v", err)
@@ -277,45 +285,33 @@ func TestAPluginThatHasToBeEndedIsDisabled(t *testing.T) {
 
 func TestAPluginThatIsStoppedAgainAndAgainIsDisabled(t *testing.T) {
 	program := compiled(t, `export function register(ctx) { ctx.bus.on("tool.after@v1", () => { for (;;) {} }, { deadlineMs: 20 }) }`)
-	stopAll := func() (forced bool) { // on a busy machine, code may not get to run when it is asked to stop
-		i, err := Open(context.Background(), program, Environment{Plugin: "p", Limits: Limits{Start: slow * time.Second}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer i.Close()
-		call := func(ctx context.Context, want plugin.Code, disabled bool) {
-			err := i.Subscriptions()[0].Listen(ctx, payload(t, `{}`))
-			if forced = forced || err != nil && strings.Contains(err.Error(), "ended by force"); forced {
-				return
-			}
-			if plugin.CodeOf(err) != want || (i.Err() != nil) != disabled {
-				t.Errorf("want %s: %v, %v", want, err, i.Err())
-			}
-		}
-		for n := 1; n <= maxStops; n++ {
-			short, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-			call(short, plugin.CodeTimeout, false) // does not count
-			cancel()
-			call(context.Background(), plugin.CodeTimeout, n == maxStops)
-		}
-		call(context.Background(), plugin.CodeDisabled, true)
-		return forced
+	i, err := Open(context.Background(), program, Environment{Plugin: "p", Limits: patient})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for range 20 {
-		if !stopAll() {
-			return
+	defer i.Close()
+	call := func(ctx context.Context, want plugin.Code, disabled bool) {
+		t.Helper()
+		if err := i.Subscriptions()[0].Listen(ctx, payload(t, `{}`)); plugin.CodeOf(err) != want || (i.Err() != nil) != disabled {
+			t.Errorf("want %s: %v, %v", want, err, i.Err())
 		}
 	}
-	t.Error("the plugin was ended by force each time")
+	for n := 1; n <= maxStops; n++ {
+		short, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		call(short, plugin.CodeTimeout, false) // does not count
+		cancel()
+		call(context.Background(), plugin.CodeTimeout, n == maxStops)
+	}
+	call(context.Background(), plugin.CodeDisabled, true)
 }
 
 func TestDeadlinesOfTheCaller(t *testing.T) {
-	i := opened(t, `export function register(ctx) { ctx.bus.on("tool.after@v1", () => { for (;;) {} }, { deadlineMs: 1000 }) }`, Environment{})
+	i := opened(t, `export function register(ctx) { ctx.bus.on("tool.after@v1", () => { for (;;) {} }, { deadlineMs: 3600000 }) }`,
+		Environment{Limits: Limits{MaxDeadline: time.Hour, Start: time.Minute, grace: time.Minute}})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	begun := time.Now()
-	if err := i.Subscriptions()[0].Listen(ctx, payload(t, `{}`)); plugin.CodeOf(err) != plugin.CodeTimeout || time.Since(begun) > 500*time.Millisecond {
-		t.Errorf("%v after %s", err, time.Since(begun))
+	if err := i.Subscriptions()[0].Listen(ctx, payload(t, `{}`)); plugin.CodeOf(err) != plugin.CodeTimeout {
+		t.Errorf("code that its caller gives 20 ms: %v", err)
 	}
 	if err := i.Subscriptions()[0].Listen(ctx, payload(t, `{}`)); plugin.CodeOf(err) != plugin.CodeTimeout {
 		t.Errorf("with a context that is over: %v", err)
@@ -327,7 +323,7 @@ func TestManyPluginsAtOnce(t *testing.T) {
 	before := mapped.Load()
 	var all []*Instance
 	for range 1000 {
-		i, err := Open(context.Background(), program, Environment{Plugin: "p", Limits: Limits{Deadline: slow * time.Second}}) // a busy machine is no deadline
+		i, err := Open(context.Background(), program, Environment{Plugin: "p", Limits: patient})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -365,7 +361,7 @@ func TestFunctionsThatTakeTooMuchOfTheStackAreRefused(t *testing.T) {
 	for n := range 9000 {
 		names = append(names, fmt.Sprintf("a%d=%d", n, n))
 	}
-	_, err := Open(context.Background(), compiled(t, "export function register() { function f() { var "+strings.Join(names, ",")+"; return eval } f() }"), Environment{Limits: Limits{Start: slow * time.Second}})
+	_, err := Open(context.Background(), compiled(t, "export function register() { function f() { var "+strings.Join(names, ",")+"; return eval } f() }"), Environment{Limits: patient})
 	if err == nil || !strings.Contains(err.Error(), "variables and temporary values") {
 		t.Errorf("the error is %v", err)
 	}

@@ -81,7 +81,7 @@ func newEngine(h host, limits Limits) (engine, error) {
 		return nil, plugin.Errorf(plugin.CodeOverloaded, "there is no room for the memory of another plugin: %w", err)
 	}
 	m.arena, m.tls = arena, libc.NewTLS()
-	m.run.revoke = arena.revoke
+	m.run.revoke, m.run.grace = arena.revoke, limits.grace
 	watch.add(&m.run)
 	if err := m.guard(limits.Start, m.start); err != nil {
 		m.close()

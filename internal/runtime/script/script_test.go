@@ -26,11 +26,14 @@ func compiled(t testing.TB, source string) *Program {
 	return program
 }
 
-// opened opens a plugin of one file.
+// patient are limits that no test reaches, on however busy a machine.
+var patient = Limits{Deadline: time.Minute, Tool: time.Minute, Start: time.Minute, Wait: time.Minute, grace: time.Minute}
+
+// opened opens a plugin of one file. Without limits it gets those of patient.
 func opened(t testing.TB, source string, environment Environment) *Instance {
 	t.Helper()
-	if slow > 1 && environment.Limits == (Limits{}) {
-		environment.Limits = Limits{Deadline: slow * 50 * time.Millisecond, Start: slow * time.Second, Tool: slow * time.Second}
+	if environment.Limits == (Limits{}) {
+		environment.Limits = patient
 	}
 	instance, err := Open(context.Background(), compiled(t, source), environment)
 	if err != nil {

@@ -44,6 +44,8 @@ type Limits struct {
 	Start       time.Duration // deadline of register: 1 s
 	Wait        time.Duration // that one call may wait for the host's answers: 2 s
 	Result      int           // bytes of what a handler or tool returns: 1 MiB
+
+	grace time.Duration // defaultGrace, except in tests of code that must not be ended by force
 }
 
 // Bounds that are the same for every instance.
@@ -60,7 +62,7 @@ const (
 	defaultFound = 10
 	logBurst     = 50 // lines of the log at once
 	logEvery     = 100 * time.Millisecond
-	grace        = 25 * time.Millisecond // between asking code to stop and taking its memory away
+	defaultGrace = 25 * time.Millisecond // between asking code to stop and taking its memory away
 )
 
 func (l Limits) withDefaults() Limits {
@@ -80,6 +82,7 @@ func (l Limits) withDefaults() Limits {
 	fill(&l.Tool, time.Second)
 	fill(&l.Start, time.Second)
 	fill(&l.Wait, 2*time.Second)
+	fill(&l.grace, defaultGrace)
 	return l
 }
 

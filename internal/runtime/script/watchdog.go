@@ -23,7 +23,8 @@ type run struct {
 	limit atomic.Int64  // nanoseconds that the present run may take
 	asked atomic.Uint64 // the number of the run that is asked to stop
 
-	revoke func() // called once at most, by the watchdog
+	grace  time.Duration // after the limit, until the memory is revoked
+	revoke func()        // called once at most, by the watchdog
 
 	// Of the watchdog:
 	number uint64
@@ -83,7 +84,7 @@ func (r *run) look(passed time.Duration) bool {
 	if r.spent >= limit {
 		r.asked.Store(s >> 2)
 	}
-	if r.spent >= limit+grace && r.state.CompareAndSwap(s, s&^3|revoked) {
+	if r.spent >= limit+r.grace && r.state.CompareAndSwap(s, s&^3|revoked) {
 		r.revoke()
 	}
 	return true
