@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/protocol"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 )
@@ -141,13 +141,8 @@ func once(t *testing.T, p *mortise.Plugin, tool, input string) (r protocol.Respo
 	var out bytes.Buffer
 	done := make(chan error, 1)
 	go func() { done <- p.Serve(strings.NewReader(in), &out) }()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Fatal(err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("the call never ended")
+	if err := testwait.Receive(t, "the end of the call", done); err != nil {
+		t.Fatal(err)
 	}
 	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
 	if len(lines) != 2 {

@@ -44,7 +44,7 @@ func TestAHalfLineCannotKeepTheRoomThatOthersWaitFor(t *testing.T) {
 		overdue := make(chan struct{})
 		end := r.watch(func() { close(overdue); r.give(10) })
 		defer end()
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		select {
 		case <-overdue:
 			t.Fatal("it was ended though no other waited")
@@ -104,11 +104,11 @@ func TestACallKeepsTheRoomOfItsResultUntilItEnds(t *testing.T) {
 		defer held.Done()
 		once := sync.OnceFunc(leave)
 		Keep(ctx, once)
-		time.Sleep(resultTime - time.Nanosecond)
+		<-time.After(resultTime - time.Nanosecond)
 		if left.Load() != 3 {
 			t.Error("the room was given back before its time")
 		}
-		time.Sleep(time.Nanosecond)
+		<-time.After(time.Nanosecond)
 		if synctest.Wait(); left.Load() != 4 {
 			t.Error("a call that does not end keeps the room")
 		}

@@ -164,38 +164,40 @@ func TestDeadlineOfOneHandler(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bus := newTestBus(t)
-			told := pluginErrors(t, bus)
-			release := make(chan struct{})
-			on(t, bus, Subscription{Event: ToolBefore, Plugin: "slow", Deadline: 20 * time.Millisecond, Veto: func(ctx context.Context, _ *Payload) (Verdict, error) {
-				wait(ctx, release)
-				return Verdict{Reason: "too late"}, nil
-			}})
-			quick := false
-			on(t, bus, Subscription{Event: ToolBefore, Plugin: "quick", Deadline: time.Minute, Veto: func(ctx context.Context, p *Payload) (Verdict, error) {
-				_, quick = ctx.Deadline()
-				return Verdict{Allow: true, Payload: p.With("seen", "true")}, nil
-			}})
-			v, err := bus.Veto(t.Context(), ToolBefore, payload(t, `{}`))
-			if err != nil || !v.Allow || !quick || v.Payload.Text() != `{"seen":true}` || len(v.Failed) != 1 {
-				t.Fatalf("%+v, %v", v, err)
-			}
-			wantCode(t, v.Failed[0].Err, plugin.CodeTimeout)
-
-			v, err = bus.Veto(t.Context(), ToolBefore, payload(t, `{}`))
-			if err != nil || len(v.Failed) != 1 {
-				t.Fatalf("%+v, %v", v, err)
-			}
-			if name == "ignored" { // it is not called again while it is at work
-				wantCode(t, v.Failed[0].Err, plugin.CodeOverloaded)
-			} else {
+			synctest.Test(t, func(t *testing.T) { // a handler that heeds its deadline is never late
+				bus := newTestBus(t)
+				told := pluginErrors(t, bus)
+				release := make(chan struct{})
+				on(t, bus, Subscription{Event: ToolBefore, Plugin: "slow", Deadline: 20 * time.Millisecond, Veto: func(ctx context.Context, _ *Payload) (Verdict, error) {
+					wait(ctx, release)
+					return Verdict{Reason: "too late"}, nil
+				}})
+				quick := false
+				on(t, bus, Subscription{Event: ToolBefore, Plugin: "quick", Deadline: time.Minute, Veto: func(ctx context.Context, p *Payload) (Verdict, error) {
+					_, quick = ctx.Deadline()
+					return Verdict{Allow: true, Payload: p.With("seen", "true")}, nil
+				}})
+				v, err := bus.Veto(t.Context(), ToolBefore, payload(t, `{}`))
+				if err != nil || !v.Allow || !quick || v.Payload.Text() != `{"seen":true}` || len(v.Failed) != 1 {
+					t.Fatalf("%+v, %v", v, err)
+				}
 				wantCode(t, v.Failed[0].Err, plugin.CodeTimeout)
-			}
-			close(release)
-			bus.Close()
-			if len(*told) != 2 || !strings.HasPrefix((*told)[0], "slow tool.before@v1: timeout: it did not answer within its deadline of 20ms") {
-				t.Errorf("told %q", *told)
-			}
+
+				v, err = bus.Veto(t.Context(), ToolBefore, payload(t, `{}`))
+				if err != nil || len(v.Failed) != 1 {
+					t.Fatalf("%+v, %v", v, err)
+				}
+				if name == "ignored" { // it is not called again while it is at work
+					wantCode(t, v.Failed[0].Err, plugin.CodeOverloaded)
+				} else {
+					wantCode(t, v.Failed[0].Err, plugin.CodeTimeout)
+				}
+				close(release)
+				bus.Close()
+				if len(*told) != 2 || !strings.HasPrefix((*told)[0], "slow tool.before@v1: timeout: it did not answer within its deadline of 20ms") {
+					t.Errorf("told %q", *told)
+				}
+			})
 		})
 	}
 }
@@ -309,7 +311,7 @@ func TestCloseWaitsForHandlers(t *testing.T) {
 		bus := NewBus("support", Options{Drain: time.Minute})
 		ended := false
 		on(t, bus, Subscription{Event: ToolAfter, Deadline: time.Millisecond, Listen: func(context.Context, *Payload) error {
-			time.Sleep(3 * grace)
+			<-time.After(3 * grace)
 			ended = true
 			return nil
 		}})

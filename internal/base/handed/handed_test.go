@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/handed"
 )
@@ -22,10 +21,9 @@ func TestHandingOnReadsNothing(t *testing.T) {
 	if err := os.Truncate(big, 1<<36); err != nil {
 		t.Fatal(err)
 	}
-	started := time.Now()
 	f, err := handed.Open(big)
-	if err != nil || f.Size != 1<<36 || f.Path != big || !strings.HasPrefix(f.Handle, "art_") || time.Since(started) > 5*time.Second {
-		t.Errorf("%+v, %v, after %s", f, err, time.Since(started))
+	if err != nil || f.Size != 1<<36 || f.Path != big || !strings.HasPrefix(f.Handle, "art_") {
+		t.Errorf("%+v, %v", f, err)
 	}
 	if again, err := handed.Open(big); err != nil || again.Handle != f.Handle {
 		t.Errorf("the same file has another handle: %+v, %v", again, err)

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/base/waitfor"
 )
 
@@ -98,11 +98,7 @@ func TestNoNestOfCallsWaitsForItself(t *testing.T) {
 		}
 		done := make(chan struct{})
 		go func() { all.Wait(); close(done) }()
-		select {
-		case <-done:
-		case <-time.After(20 * time.Second):
-			t.Fatalf("seed %d: calls wait for each other", seed)
-		}
+		testwait.Receive(t, fmt.Sprintf("the end of all calls with seed %d: they wait for each other", seed), done)
 	}
 }
 

@@ -107,11 +107,11 @@ func TestAToolOfEventMillAnswers(t *testing.T) {
 	need(t, "python3")
 	t.Parallel()
 	i := interpreter.New(interpreter.Options{Dir: t.TempDir()})
-	r := process.New(process.Options{Host: protocol.Peer{Name: "test", Version: "0"}, Scratch: t.TempDir(), Command: i.Command, Services: []string{"session", "artifacts"}})
+	r := process.New(process.Options{Handshake: time.Minute, Host: protocol.Peer{Name: "test", Version: "0"}, Scratch: t.TempDir(), Command: i.Command, Services: []string{"session", "artifacts"}})
 	defer r.Close()
 	m := mill("log_analysis/echoes")
 	m.Isolation, m.Capabilities = plugin.IsolationSession, []string{"artifacts", "session"}
-	op := &plugin.Operation{Name: "echoes", Kind: plugin.Tool, Timeout: 10 * time.Second}
+	op := &plugin.Operation{Name: "echoes", Kind: plugin.Tool, Timeout: time.Minute}
 	m.Operations = []*plugin.Operation{op}
 	target := &plugin.Target{Manifest: m, Operation: op, Package: plugin.Package{Dir: millTree(t, nil), Digest: "sha256:1"}}
 	got, err := r.Run(t.Context(), target, &plugin.Call{ID: "c1", Tenant: "local", Operation: target.Name(), Input: []byte(`{"text":"hey"}`)}, opener{})

@@ -61,7 +61,7 @@ func command(argv ...string) *plugin.Manifest {
 func need(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("%s is not on this machine's PATH", program)
+		t.Skipf("needs %s: install it and put it on the PATH", program)
 	}
 }
 
@@ -102,9 +102,9 @@ func age(t *testing.T, dir string, names ...string) {
 // call starts the plugin as the host does and returns what the call answers.
 func call(t *testing.T, i *interpreter.Interpreters, pkg plugin.Package, m *plugin.Manifest, operation, input string) (string, error) {
 	t.Helper()
-	r := process.New(process.Options{Host: protocol.Peer{Name: "test", Version: "0"}, Scratch: t.TempDir(), Command: i.Command})
+	r := process.New(process.Options{Handshake: time.Minute, Host: protocol.Peer{Name: "test", Version: "0"}, Scratch: t.TempDir(), Command: i.Command})
 	defer r.Close()
-	op := &plugin.Operation{Name: operation, Kind: plugin.Tool, Timeout: 10 * time.Second}
+	op := &plugin.Operation{Name: operation, Kind: plugin.Tool, Timeout: time.Minute}
 	m.Operations = []*plugin.Operation{op}
 	target := &plugin.Target{Manifest: m, Operation: op, Package: pkg}
 	result, err := r.Run(t.Context(), target, &plugin.Call{ID: "c1", Tenant: "local", Operation: target.Name(), Input: []byte(input)}, nil)
@@ -417,11 +417,11 @@ func TestInterpreterThatWillNotDo(t *testing.T) {
 func TestInstalledPackagesAreImported(t *testing.T) {
 	need(t, "python3")
 	if runtime.GOOS == "windows" {
-		t.Skip("a virtual environment looks otherwise on Windows")
+		t.Skip("needs a system other than Windows, where a virtual environment looks otherwise")
 	}
 	env := t.TempDir()
 	if out, err := exec.Command("python3", "-m", "venv", "--without-pip", env).CombinedOutput(); err != nil {
-		t.Skipf("no virtual environment can be made: %s", out)
+		t.Skipf("needs the Python module venv: install python3-venv: %s", out)
 	}
 	sites, _ := filepath.Glob(filepath.Join(env, "lib", "python3*", "site-packages"))
 	if len(sites) != 1 {
@@ -451,7 +451,7 @@ func TestAnInterpreterThatIsNamedFindsItsPackages(t *testing.T) {
 	need(t, "python3")
 	env := t.TempDir()
 	if out, err := exec.Command("python3", "-m", "venv", "--without-pip", env).CombinedOutput(); err != nil {
-		t.Skipf("no virtual environment can be made: %s", out)
+		t.Skipf("needs the Python module venv: install python3-venv: %s", out)
 	}
 	python := filepath.Join(env, "bin", "python")
 	pkg := plugin.Package{Dir: write(t, map[string]string{"plugin.py": "#!" + python + "\n"})}
@@ -481,7 +481,7 @@ func TestAnInterpreterThatIsNamedFindsItsPackages(t *testing.T) {
 func TestPackagesOfTheUserAreImported(t *testing.T) {
 	need(t, "python3")
 	if out, err := exec.Command("python3", "-c", "import sys; print(sys.prefix == sys.base_prefix)").Output(); err != nil || string(out) != "True\n" {
-		t.Skipf("python3 is of a virtual environment, which leaves the user's packages out: %s%v", out, err)
+		t.Skipf("needs a python3 that is not of a virtual environment: deactivate the environment: %s%v", out, err)
 	}
 	home := t.TempDir()
 	t.Setenv("PYTHONUSERBASE", home)

@@ -13,16 +13,16 @@ func TestLibrariesAreThoseOfTheLoader(t *testing.T) {
 	t.Parallel()
 	shell, err := filepath.EvalSymlinks("/bin/sh")
 	if err != nil {
-		t.Skip("there is no /bin/sh")
+		t.Skip("needs /bin/sh")
 	}
 	needs := libraries(systemLibraries(), shell)
 	if len(needs) == 0 {
-		t.Skip("/bin/sh is a static program here")
+		t.Skip("needs a /bin/sh that is linked dynamically, as that of Debian is")
 	}
 	loader := needs[slices.IndexFunc(needs, func(path string) bool { return filepath.Base(path)[:3] == "ld-" })]
 	listed, err := exec.Command(loader, "--list", shell).CombinedOutput()
 	if err != nil {
-		t.Skipf("the loader cannot list: %s", listed)
+		t.Skipf("needs a loader that lists libraries (--list), as that of glibc does: %s", listed)
 	}
 	var dirs []string
 	for _, path := range needs {

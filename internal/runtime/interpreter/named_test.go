@@ -153,7 +153,7 @@ func TestAHiddenPlaceAmongSystemDirectoriesIsNotShown(t *testing.T) {
 		t.Run(root, func(t *testing.T) {
 			base, err := os.MkdirTemp(root, "mortise-test-")
 			if err != nil {
-				t.Skipf("nothing can be put there: %v", err)
+				t.Skipf("needs the right to write to %s: run the test as root: %v", root, err)
 			}
 			t.Cleanup(func() { _ = os.RemoveAll(base) })
 			s := newScene(t)
@@ -200,7 +200,7 @@ func TestAForgedVirtualEnvironmentIsNotRun(t *testing.T) {
 	s := newScene(t)
 	system, err := filepath.EvalSymlinks("/usr/bin/python3")
 	if err != nil {
-		t.Skip("this system has no Python of its own")
+		t.Skip("needs /usr/bin/python3: install python3")
 	}
 	for _, dir := range []string{s.pkg, s.elsewhere} {
 		env := filepath.Join(dir, "env")

@@ -36,7 +36,7 @@ func notesPackage(t *testing.T, files map[string]string) (string, *plugin.Manife
 	m.Name, m.Version, m.Contract = "notes_sync", "1.0.0", plugin.Contract{Shim: "shu", ShimManifest: true}
 	m.Runner.Module, m.Runner.Class = "plugins.notes.plugin", "NotesPlugin"
 	m.Isolation, m.Capabilities = plugin.IsolationTenant, []string{"cache"}
-	m.Operations = []*plugin.Operation{{Name: "list", Kind: plugin.Operator, Timeout: 10 * time.Second}}
+	m.Operations = []*plugin.Operation{{Name: "list", Kind: plugin.Operator, Timeout: time.Minute}}
 	return filepath.Join(write(t, all), "pack"), m
 }
 
@@ -81,7 +81,7 @@ func TestAShuPluginAnswers(t *testing.T) {
 	need(t, "python3")
 	t.Parallel()
 	i := interpreter.New(interpreter.Options{Dir: t.TempDir()})
-	r := process.New(process.Options{Host: protocol.Peer{Name: "test", Version: "0"}, Scratch: t.TempDir(), Command: i.Command, Services: []string{"cache"}})
+	r := process.New(process.Options{Handshake: time.Minute, Host: protocol.Peer{Name: "test", Version: "0"}, Scratch: t.TempDir(), Command: i.Command, Services: []string{"cache"}})
 	defer r.Close()
 	pack, m := notesPackage(t, nil)
 	target := &plugin.Target{Manifest: m, Operation: m.Operations[0], Package: plugin.Package{Dir: pack, Digest: "sha256:1"}}
