@@ -168,15 +168,17 @@ func TestDeadlineOfOneHandler(t *testing.T) {
 				bus := newTestBus(t)
 				told := pluginErrors(t, bus)
 				release := make(chan struct{})
-				on(t, bus, Subscription{Event: ToolBefore, Plugin: "slow", Deadline: 20 * time.Millisecond, Veto: func(ctx context.Context, _ *Payload) (Verdict, error) {
+				slow := func(ctx context.Context, _ *Payload) (Verdict, error) {
 					wait(ctx, release)
 					return Verdict{Reason: "too late"}, nil
-				}})
+				}
+				on(t, bus, Subscription{Event: ToolBefore, Plugin: "slow", Deadline: 20 * time.Millisecond, Veto: slow})
 				quick := false
-				on(t, bus, Subscription{Event: ToolBefore, Plugin: "quick", Deadline: time.Minute, Veto: func(ctx context.Context, p *Payload) (Verdict, error) {
+				hear := func(ctx context.Context, p *Payload) (Verdict, error) {
 					_, quick = ctx.Deadline()
 					return Verdict{Allow: true, Payload: p.With("seen", "true")}, nil
-				}})
+				}
+				on(t, bus, Subscription{Event: ToolBefore, Plugin: "quick", Deadline: time.Minute, Veto: hear})
 				v, err := bus.Veto(t.Context(), ToolBefore, payload(t, `{}`))
 				if err != nil || !v.Allow || !quick || v.Payload.Text() != `{"seen":true}` || len(v.Failed) != 1 {
 					t.Fatalf("%+v, %v", v, err)

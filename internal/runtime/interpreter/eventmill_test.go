@@ -107,7 +107,10 @@ func TestAToolOfEventMillAnswers(t *testing.T) {
 	need(t, "python3")
 	t.Parallel()
 	i := interpreter.New(interpreter.Options{Dir: t.TempDir()})
-	r := process.New(process.Options{Handshake: time.Minute, Host: protocol.Peer{Name: "test", Version: "0"}, Scratch: t.TempDir(), Command: i.Command, Services: []string{"session", "artifacts"}})
+	r := process.New(process.Options{
+		Handshake: time.Minute, Host: protocol.Peer{Name: "test", Version: "0"},
+		Scratch: t.TempDir(), Command: i.Command, Services: []string{"session", "artifacts"},
+	})
 	defer r.Close()
 	m := mill("log_analysis/echoes")
 	m.Isolation, m.Capabilities = plugin.IsolationSession, []string{"artifacts", "session"}

@@ -102,7 +102,10 @@ func age(t *testing.T, dir string, names ...string) {
 // call starts the plugin as the host does and returns what the call answers.
 func call(t *testing.T, i *interpreter.Interpreters, pkg plugin.Package, m *plugin.Manifest, operation, input string) (string, error) {
 	t.Helper()
-	r := process.New(process.Options{Handshake: time.Minute, Host: protocol.Peer{Name: "test", Version: "0"}, Scratch: t.TempDir(), Command: i.Command})
+	r := process.New(process.Options{
+		Handshake: time.Minute, Host: protocol.Peer{Name: "test", Version: "0"},
+		Scratch: t.TempDir(), Command: i.Command,
+	})
 	defer r.Close()
 	op := &plugin.Operation{Name: operation, Kind: plugin.Tool, Timeout: time.Minute}
 	m.Operations = []*plugin.Operation{op}

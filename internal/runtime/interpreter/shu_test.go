@@ -81,7 +81,10 @@ func TestAShuPluginAnswers(t *testing.T) {
 	need(t, "python3")
 	t.Parallel()
 	i := interpreter.New(interpreter.Options{Dir: t.TempDir()})
-	r := process.New(process.Options{Handshake: time.Minute, Host: protocol.Peer{Name: "test", Version: "0"}, Scratch: t.TempDir(), Command: i.Command, Services: []string{"cache"}})
+	r := process.New(process.Options{
+		Handshake: time.Minute, Host: protocol.Peer{Name: "test", Version: "0"},
+		Scratch: t.TempDir(), Command: i.Command, Services: []string{"cache"},
+	})
 	defer r.Close()
 	pack, m := notesPackage(t, nil)
 	target := &plugin.Target{Manifest: m, Operation: m.Operations[0], Package: plugin.Package{Dir: pack, Digest: "sha256:1"}}

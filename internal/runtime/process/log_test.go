@@ -24,7 +24,8 @@ func TestLogRecordsNameTheirCall(t *testing.T) {
 	r := newRunner(t, process.Options{Log: slog.New(slog.NewJSONHandler(&out, nil))})
 	c := call(`{}`)
 	c.ID, c.Tenant, c.Trace = "call-1", "acme", plugin.Trace{Correlation: "corr-1"}
-	if _, err := r.Run(t.Context(), target("good", "talk"), c, hearsStderr(func() bool { return strings.Contains(out.String(), "of stderr") })); err != nil {
+	heard := hearsStderr(func() bool { return strings.Contains(out.String(), "of stderr") })
+	if _, err := r.Run(t.Context(), target("good", "talk"), c, heard); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"a record": "WARN", "of stderr": "INFO"}

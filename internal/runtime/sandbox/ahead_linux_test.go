@@ -269,7 +269,8 @@ func TestWhatAWaitingLauncherHolds(t *testing.T) {
 				t.Logf("launcher %d holds descriptors %q", pid, unexpected())
 			}
 		})
-		testwait.Until(t, "the launcher has begun, and holds nothing else", func() bool { return len(unexpected()) == 0 }) // it opens files at its start
+		// A launcher opens files while it begins.
+		testwait.Until(t, "the launcher has begun, and holds nothing else", func() bool { return len(unexpected()) == 0 })
 		for _, peer := range s.cage.peers {
 			if own, err := os.Readlink(filepath.Join(proc, "ns", peer.Name)); err != nil || own == peer.ID {
 				t.Errorf("its %s namespace is %s, the host's: %v", peer.Name, own, err)

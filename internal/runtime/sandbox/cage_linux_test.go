@@ -459,7 +459,8 @@ func TestAnOrdinaryUserHasACageToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if report.Level != sandbox.Full {
-		t.Skipf("needs a machine on which an ordinary user reaches level full, not %s; mortise doctor says what is missing: %+v", report.Level, report.Missing())
+		t.Skipf("needs a machine on which an ordinary user reaches level full, not %s; mortise doctor says what is missing: %+v",
+			report.Level, report.Missing())
 	}
 	said := map[string]string{}
 	if err := json.Unmarshal([]byte(second), &said); err != nil {

@@ -102,7 +102,9 @@ type reached struct {
 func reach(args []string) {
 	var got reached
 	for _, mode := range []sandbox.Mode{sandbox.Required, sandbox.BestEffort} {
-		s, err := sandbox.New(sandbox.Options{Dir: args[0], Mode: mode, StartLimit: time.Minute, Notice: func(text string) { got.Told = append(got.Told, text) }})
+		s, err := sandbox.New(sandbox.Options{
+			Dir: args[0], Mode: mode, StartLimit: time.Minute, Notice: func(text string) { got.Told = append(got.Told, text) },
+		})
 		if err != nil {
 			panic(err)
 		}

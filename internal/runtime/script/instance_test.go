@@ -223,7 +223,9 @@ func (s stuck) Search(context.Context, string, int) (json.RawMessage, error) {
 func TestWaitingForTheHostIsBoundedAndNotCounted(t *testing.T) {
 	source := `export function register(ctx) { ctx.bus.on("session.message.received@v1", async () => {
 		const got = []; for (let i = 0; i < 3; i++) try { got.push(await ctx.memory.get("k")) } catch (e) { got.push(e.message) } return { got: got.join("; ") } }) }`
-	i := opened(t, source, Environment{Memory: stuck{}, Limits: Limits{Deadline: time.Minute, Start: time.Minute, Wait: 120 * time.Millisecond, grace: time.Minute}})
+	short := patient
+	short.Wait = 120 * time.Millisecond
+	i := opened(t, source, Environment{Memory: stuck{}, Limits: short})
 	p, err := i.Subscriptions()[0].Transform(context.Background(), payload(t, `{}`))
 	if err != nil || !strings.Contains(p.String("got"), "could not answer; the plugin has waited for the host") {
 		t.Errorf("got %v, %v", p, err)
@@ -361,7 +363,8 @@ func TestFunctionsThatTakeTooMuchOfTheStackAreRefused(t *testing.T) {
 	for n := range 9000 {
 		names = append(names, fmt.Sprintf("a%d=%d", n, n))
 	}
-	_, err := Open(context.Background(), compiled(t, "export function register() { function f() { var "+strings.Join(names, ",")+"; return eval } f() }"), Environment{Limits: patient})
+	program := compiled(t, "export function register() { function f() { var "+strings.Join(names, ",")+"; return eval } f() }")
+	_, err := Open(context.Background(), program, Environment{Limits: patient})
 	if err == nil || !strings.Contains(err.Error(), "variables and temporary values") {
 		t.Errorf("the error is %v", err)
 	}
