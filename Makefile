@@ -12,6 +12,10 @@ LOG     ?= $(firstword $(wildcard /var/log/dpkg.log /var/log/syslog /var/log/mes
 OTHERS = $(shell $(GO) list -deps -tags grpcnotrace -f '{{with .Module}}{{if not .Main}}{{$$.ImportPath}}{{end}}{{end}}' ./cmd/mortise)
 LISTEN  ?= 127.0.0.1:8080
 TARGETS ?=
+PKG     ?=
+# Tests are compiled like the program, so that nothing is compiled twice.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -tags=grpcnotrace)
+SUITE    = CGO_ENABLED=0 $(GO) run ./test/suite $(if $(PART),-part=$(PART)) $(if $(JSON),-json) $(if $(FRESH),-fresh) $(if $(LIST),-list)
 
 .PHONY: help
 help: ## list what can be made
@@ -42,17 +46,24 @@ serve: build ## serve the data of `make run` on 127.0.0.1:8080, or LISTEN=addres
 	@MORTISE_HOME=$(HOME_DIR) $(BIN) serve --listen $(LISTEN)
 
 .PHONY: test
-test: build ## run every test that fits in ten minutes; what cannot run here is named
-	@sh test/run.sh
+test: ## run what every change has to pass (10 minutes); PART=name runs one part, JSON=1 prints JSON, FRESH=1 ignores cached results
+	@$(SUITE)
+
+.PHONY: test-race
+test-race: ## run the packages that own concurrency with the race detector
+	@$(SUITE) -set race
+
+.PHONY: test-long
+test-long: ## run campaigns, measurements, fuzzers and benchmarks (hours); PART=name runs one, LIST=1 names them
+	@$(SUITE) -set long
+
+.PHONY: check
+check: ## run format, vet, tests and staticcheck of changed packages and their importers; PKG=./path names packages
+	@$(SUITE) -set check $(PKG)
 
 .PHONY: bench-check
 bench-check: ## hold allocations, bytes and ratios of benchmarks against test/speed/baseline.txt
 	$(GO) run ./test/speed
-
-.PHONY: test-long
-test-long: build ## run the tests, then the fuzzers and the benchmarks
-	@sh test/run.sh
-	@sh test/long.sh
 
 .PHONY: lint
 lint: ## gofmt, go vet and staticcheck
