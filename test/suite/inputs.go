@@ -81,28 +81,46 @@ func removeOldInputs(dir string) error {
 	return nil
 }
 
+// hashInputs returns the hash of the programs in the directory built and of the
+// watched files.
 func hashInputs(root, built string) (string, error) {
-	list := exec.Command("git", append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard"}, watched...)...)
-	list.Dir = root
-	out, err := list.Output()
+	files, err := listFiles(root, watched)
 	if err != nil {
-		return "", fmt.Errorf("git ls-files: %w", err)
+		return "", err
 	}
-	files := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, ".go") || name == "" })
-	for i, name := range files {
-		files[i] = filepath.Join(root, name)
-	}
+	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, ".go") })
 	for name := range testinput.Packages {
 		files = append(files, filepath.Join(built, name))
 	}
+	return hashFiles(root, files)
+}
+
+// listFiles returns the absolute paths of the files of the repository below dirs,
+// without those that git ignores.
+func listFiles(root string, dirs []string) ([]string, error) {
+	list := exec.Command("git", append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard"}, dirs...)...)
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("git ls-files: %w", err)
+	}
+	files := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	for i, name := range files {
+		files[i] = filepath.Join(root, name)
+	}
+	return files, nil
+}
+
+// hashFiles returns a hash of the names and the content of files. A file that
+// does not exist, because it was deleted in the working tree, counts by its name.
+func hashFiles(root string, files []string) (string, error) {
 	slices.Sort(files)
 	h := sha256.New()
 	for _, name := range files {
 		label, _ := filepath.Rel(root, name)
 		fmt.Fprintf(h, "%s\x00", label)
 		f, err := os.Open(name)
-		if os.IsNotExist(err) { // deleted in the working tree
+		if os.IsNotExist(err) {
 			continue
 		}
 		if err != nil {

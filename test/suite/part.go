@@ -22,6 +22,10 @@ type part struct {
 	after string   // part that must have passed before this one starts
 	needs []string // programs that must be installed; install tries to get a missing one
 	run   func(*job) error
+
+	// content has the directories that the result depends on, beside the prebuilt
+	// programs. A part with content does not run again if nothing of it changed.
+	content []string
 }
 
 func partNames(parts []part) []string {
@@ -106,6 +110,15 @@ func runPart(ctx context.Context, env *environment, p part, r *report) bool {
 			break
 		}
 	}
+	var key string
+	if err == nil {
+		key, err = env.cacheKey(p)
+	}
+	if err == nil && env.isCached(p, key) {
+		res.Status, res.Passed, res.Detail = statusPassed, 1, "(cached)"
+		r.add(res)
+		return true
+	}
 	if err == nil {
 		err = p.run(j)
 	}
@@ -116,6 +129,7 @@ func runPart(ctx context.Context, env *environment, p part, r *report) bool {
 		if res.Passed == 0 {
 			res.Passed = 1
 		}
+		env.keep(p, key)
 	case errors.Is(err, errNotRun):
 		res.Status, res.Reason = statusNotRun, strings.TrimSuffix(err.Error(), ": "+errNotRun.Error())
 	default:
