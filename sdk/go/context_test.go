@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 )
 
@@ -37,7 +38,7 @@ func waiting() *mortise.Plugin {
 			<-below.Done()
 			return fmt.Sprint(below.Err(), "; ", told()), nil
 		case "clock": // asks for no channel
-			time.Sleep(3 * time.Second)
+			<-time.After(3 * time.Second)
 			return told(), nil
 		case "service":
 			_, err := c.CacheGet("k", nil)
@@ -87,7 +88,7 @@ func TestACallIsAContext(t *testing.T) {
 				c := talkTo(t, waiting())
 				c.say(test.say)
 				if test.cancel != "" {
-					time.Sleep(time.Second)
+					testwait.Advance(time.Second)
 					c.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"$/cancel","params":{"call":"c","reason":%q}}`, test.cancel))
 				}
 				line := c.hear()

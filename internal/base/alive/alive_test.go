@@ -5,9 +5,9 @@ import (
 	"os/exec"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/alive"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // stays is set where this program is the child that the test starts.
@@ -15,7 +15,7 @@ const stays = "ALIVE_TEST_STAYS"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(stays) != "" {
-		time.Sleep(time.Minute)
+		testwait.Block()
 	}
 	os.Exit(m.Run())
 }
@@ -46,11 +46,7 @@ func TestAProcessRunsUntilItEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if runtime.GOOS == "linux" { // no one has waited for it yet
-		for end := time.Now().Add(10 * time.Second); alive.Process(pid); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("a child that was killed runs")
-			}
-		}
+		testwait.Until(t, "the killed child has ended", func() bool { return !alive.Process(pid) })
 	}
 	_ = cmd.Wait()
 	if alive.Process(pid) {

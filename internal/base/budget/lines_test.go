@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // However many lines are read at a time, their buffers stay within the room.
@@ -44,7 +46,7 @@ func TestAHalfLineCannotKeepTheRoomThatOthersWaitFor(t *testing.T) {
 		overdue := make(chan struct{})
 		end := r.watch(func() { close(overdue); r.give(10) })
 		defer end()
-		time.Sleep(time.Hour)
+		testwait.Advance(time.Hour)
 		select {
 		case <-overdue:
 			t.Fatal("it was ended though no other waited")
@@ -104,12 +106,12 @@ func TestACallKeepsTheRoomOfItsResultUntilItEnds(t *testing.T) {
 		defer held.Done()
 		once := sync.OnceFunc(leave)
 		Keep(ctx, once)
-		time.Sleep(resultTime - time.Nanosecond)
+		testwait.Advance(resultTime - time.Nanosecond)
 		if left.Load() != 3 {
 			t.Error("the room was given back before its time")
 		}
-		time.Sleep(time.Nanosecond)
-		if synctest.Wait(); left.Load() != 4 {
+		testwait.Advance(time.Nanosecond)
+		if left.Load() != 4 {
 			t.Error("a call that does not end keeps the room")
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
@@ -48,7 +49,7 @@ func hears(p *mortise.Plugin) {
 			<-c.Done()
 			return mortise.Verdict{}, c.Err()
 		case "hang":
-			time.Sleep(time.Hour)
+			testwait.Block()
 		case "exit":
 			fmt.Fprintln(os.Stderr, "these are my last words")
 			os.Exit(7)
@@ -84,7 +85,7 @@ func TestHooksListenTransformAndVeto(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{PerTenant: 1})
 	good := target("good", "")
-	if _, err := tell(t, r, good, here, 10*time.Second, "session.opened@v1", `{}`); err != nil {
+	if _, err := tell(t, r, good, here, time.Minute, "session.opened@v1", `{}`); err != nil {
 		t.Errorf("a listener: %v", err)
 	}
 	for payload, want := range map[string]string{
@@ -92,16 +93,16 @@ func TestHooksListenTransformAndVeto(t *testing.T) {
 		"{\n\"text\": \"a\\n\",\r\n \"add\":\"\u2028\"\n}": `{"text":"a\n` + "\u2028" + `","add":"` + "\u2028" + `"}`,
 		`{"text":"a"}`: "",
 	} {
-		said, err := tell(t, r, good, here, 10*time.Second, "channel.message.in@v1", payload)
+		said, err := tell(t, r, good, here, time.Minute, "channel.message.in@v1", payload)
 		if err != nil || string(said.Payload) != want {
 			t.Errorf("%s became %s, %v; want %s", payload, said.Payload, err, want)
 		}
 	}
-	said, err := tell(t, r, good, here, 10*time.Second, "tool.before@v1", `{"do":"where"}`)
+	said, err := tell(t, r, good, here, time.Minute, "tool.before@v1", `{"do":"where"}`)
 	if want := "tool.before@v1 support sess_1 true 1"; err != nil || said.Allow || said.Reason != want {
 		t.Errorf("a veto says %+v, %v; want %s", said, err, want)
 	}
-	if said, err := tell(t, r, good, here, 10*time.Second, "tool.before@v1", `{}`); err != nil || !said.Allow {
+	if said, err := tell(t, r, good, here, time.Minute, "tool.before@v1", `{}`); err != nil || !said.Allow {
 		t.Errorf("a veto says %+v, %v", said, err)
 	}
 }
@@ -112,7 +113,7 @@ func TestAHookSharesTheProcessOfItsScope(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{PerTenant: 1})
 	who := func(isolation plugin.Isolation, of process.HookScope) string {
-		said, err := tell(t, r, target("good", "", func(m *plugin.Manifest) { m.Isolation = isolation }), of, 20*time.Second, "tool.before@v1", `{"do":"who"}`)
+		said, err := tell(t, r, target("good", "", func(m *plugin.Manifest) { m.Isolation = isolation }), of, time.Minute, "tool.before@v1", `{"do":"who"}`)
 		if err != nil || said.Reason == "" {
 			t.Fatalf("%+v, %v", said, err)
 		}
@@ -145,7 +146,7 @@ func TestAHookSharesTheProcessOfItsScope(t *testing.T) {
 func TestAHookHasNoServices(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{PerTenant: 1})
-	said, err := tell(t, r, target("good", ""), here, 10*time.Second, "tool.before@v1", `{"do":"serve"}`)
+	said, err := tell(t, r, target("good", ""), here, time.Minute, "tool.before@v1", `{"do":"serve"}`)
 	if err != nil || !strings.Contains(said.Reason, "service_denied") || !strings.Contains(said.Reason, "not available in hooks") {
 		t.Errorf("%+v, %v", said, err)
 	}
@@ -158,20 +159,24 @@ func TestAHookThatHangsIsGivenUpInTimeAndEnded(t *testing.T) {
 	t.Parallel()
 	const deadline = 300 * time.Millisecond
 	for _, do := range []string{"wait", "hang"} {
-		r := newRunner(t, process.Options{PerTenant: 1, CancelGrace: 100 * time.Millisecond})
-		said, err := tell(t, r, target("serial", ""), here, 10*time.Second, "tool.before@v1", `{"do":"who"}`)
+		grace := time.Minute // the process that hears of it ends the hook in that time
+		if do == "hang" {
+			grace = 100 * time.Millisecond
+		}
+		r := newRunner(t, process.Options{PerTenant: 1, CancelGrace: grace})
+		said, err := tell(t, r, target("serial", ""), here, time.Minute, "tool.before@v1", `{"do":"who"}`)
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
 		_, err = tell(t, r, target("serial", ""), here, deadline, "tool.before@v1", fmt.Sprintf(`{"do":%q}`, do))
-		took := time.Since(began)
+		testwait.AtMost(t, "giving up a hook that must "+do, time.Since(began), deadline+slack)
 		wantCode(t, err, plugin.CodeTimeout, "test.plugin/tool.before@v1", "in time")
-		if !errors.Is(err, context.DeadlineExceeded) || took > deadline+slack {
-			t.Errorf("%s: %v after %s", do, err, took)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v, want a deadline", do, err)
 		}
 		// One that heard of it serves on; one that did not is ended, and another serves.
-		next, err := tell(t, r, target("serial", ""), here, 10*time.Second, "tool.before@v1", `{"do":"who"}`)
+		next, err := tell(t, r, target("serial", ""), here, time.Minute, "tool.before@v1", `{"do":"who"}`)
 		if err != nil || (next.Reason == said.Reason) != (do == "wait") {
 			t.Errorf("%s: before it %s, after it %s, %v", do, said.Reason, next.Reason, err)
 		}
@@ -181,7 +186,7 @@ func TestAHookThatHangsIsGivenUpInTimeAndEnded(t *testing.T) {
 func TestAHookWhoseProcessEndsFailsInTime(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{PerTenant: 1})
-	_, err := tell(t, r, target("good", ""), here, 10*time.Second, "tool.before@v1", `{"do":"exit"}`)
+	_, err := tell(t, r, target("good", ""), here, time.Minute, "tool.before@v1", `{"do":"exit"}`)
 	wantCode(t, err, plugin.CodeCrashed, "test.plugin: ", "these are my last words")
 
 	res, err := run(t, r, target("good", "pid"), call(`{}`))
@@ -191,17 +196,17 @@ func TestAHookWhoseProcessEndsFailsInTime(t *testing.T) {
 	pid := hostPID(t, res.Data)
 	killed := make(chan error, 1)
 	time.AfterFunc(200*time.Millisecond, func() { killed <- syscall.Kill(pid, syscall.SIGKILL) })
-	const deadline = 5 * time.Second
+	const deadline = time.Minute
 	began := time.Now()
 	_, err = tell(t, r, target("good", ""), here, deadline, "tool.before@v1", `{"do":"hang"}`)
 	wantCode(t, err, plugin.CodeCrashed, "test.plugin: ")
-	if took := time.Since(began); took > deadline+slack || took < 200*time.Millisecond {
-		t.Errorf("it took %s", took)
+	if took := time.Since(began); took < 200*time.Millisecond {
+		t.Errorf("it took %s, want at least 200 ms", took)
 	}
 	if err := <-killed; err != nil {
 		t.Error(err)
 	}
-	if said, err := tell(t, r, target("good", ""), here, 10*time.Second, "tool.before@v1", `{}`); err != nil || !said.Allow {
+	if said, err := tell(t, r, target("good", ""), here, time.Minute, "tool.before@v1", `{}`); err != nil || !said.Allow {
 		t.Errorf("afterwards: %+v, %v", said, err)
 	}
 }
@@ -212,10 +217,10 @@ func TestAPayloadThatNoLineHoldsIsRefused(t *testing.T) {
 	r := newRunner(t, process.Options{PerTenant: 1})
 	sized := func(n int) string { return `{"text":"` + strings.Repeat("a", n-len(`{"text":""}`)) + `"}` }
 	for _, n := range []int{10 << 20, protocol.MaxFrame2} {
-		_, err := tell(t, r, target("good", ""), here, 10*time.Second, "tool.before@v1", sized(n))
+		_, err := tell(t, r, target("good", ""), here, time.Minute, "tool.before@v1", sized(n))
 		wantCode(t, err, plugin.CodeInputTooLarge, "a line holds at most 4194304")
 	}
-	if said, err := tell(t, r, target("good", ""), here, 10*time.Second, "tool.before@v1", sized(protocol.MaxFrame2-400)); err != nil || !said.Allow {
+	if said, err := tell(t, r, target("good", ""), here, time.Minute, "tool.before@v1", sized(protocol.MaxFrame2-400)); err != nil || !said.Allow {
 		t.Errorf("the longest: %+v, %v", said, err)
 	}
 }
@@ -224,7 +229,7 @@ func TestAnEventThatTheCodeDoesNotHearIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{})
 	for _, target := range []*plugin.Target{target("good", ""), target("hears/no such method", ""), bound("v1/good")} {
-		_, err := tell(t, r, target, here, 10*time.Second, "memory.upsert@v1", `{}`)
+		_, err := tell(t, r, target, here, time.Minute, "memory.upsert@v1", `{}`)
 		wantCode(t, err, plugin.CodeToolNotExposed, "test.plugin", "memory.upsert@v1", "no hook")
 	}
 }
@@ -249,15 +254,13 @@ func TestLiesAboutEvents(t *testing.T) {
 		}
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
-			limit := 10 * time.Second
+			limit := time.Minute
 			if code == plugin.CodeTimeout {
 				limit = time.Second
 			}
 			began := time.Now()
 			said, err := tell(t, r, target(role, ""), here, limit, "tool.before@v1", `{"toolName":"shell"}`)
-			if took := time.Since(began); took > limit+slack {
-				t.Errorf("it took %s", took)
-			}
+			testwait.AtMost(t, "the hook", time.Since(began), limit+slack)
 			wantCode(t, err, code)
 			if said.Allow || said.Payload != nil {
 				t.Errorf("it came with %+v", said)
@@ -273,7 +276,5 @@ func TestAHookIsBounded(t *testing.T) {
 	began := time.Now()
 	_, err := r.Hook(context.Background(), target("good", ""), here, "tool.before@v1", protocol.ShapeVeto, `{"do":"wait"}`)
 	wantCode(t, err, plugin.CodeTimeout, "in time")
-	if took := time.Since(began); took > 7*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	testwait.AtMost(t, "the hook", time.Since(began), 7*time.Second)
 }

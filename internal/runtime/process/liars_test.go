@@ -10,7 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
-	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // A liar is a plugin that misbehaves in one way. It is a real process: the
@@ -82,7 +83,7 @@ func answers1(with string) func() {
 
 func handshake1(old, with string) func() { return opens1(strings.Replace(opening1, old, with, 1)) }
 
-func forever() { time.Sleep(time.Hour) }
+func forever() { testwait.Block() }
 
 var liars = map[string]func(){
 	// Protocol 2: the opening.
@@ -288,7 +289,7 @@ func flood(w io.Writer, n int) {
 	chunk := []byte(strings.Repeat("x", 1<<16))
 	for ; n > 0; n -= len(chunk) {
 		if _, err := w.Write(chunk); err != nil {
-			time.Sleep(time.Hour)
+			testwait.Block()
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // A burst is taken in at once, and a flood at its pace.
@@ -27,7 +29,7 @@ func TestAFloodIsTakenInAtAPace(t *testing.T) {
 		if took := spent(100, 16<<20); took > 2*time.Second {
 			t.Errorf("100 large pieces waited %s: each counts for 64 KiB", took)
 		}
-		time.Sleep(time.Minute)
+		testwait.Advance(time.Minute)
 		if took := spent(100, 5000); took != 0 {
 			t.Errorf("a burst after a pause waited %s", took)
 		}

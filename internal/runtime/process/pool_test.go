@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -89,11 +90,7 @@ func TestAnIdleProcessEnds(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{Idle: 100 * time.Millisecond, PerTenant: 1})
 	pid := pidOf(t, r, "good")
-	for deadline := time.Now().Add(5 * time.Second); alive(pid); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it lives on")
-		}
-	}
+	testwait.Until(t, "the idle process ends", func() bool { return !alive(pid) })
 	if again := pidOf(t, r, "good"); again == pid {
 		t.Error("the same process?")
 	}
@@ -109,7 +106,7 @@ func TestAStandbyIsReadyBeforeTheNextCall(t *testing.T) {
 			t.Fatal("a process of scope call was used twice")
 		}
 		seen[pid] = true
-		time.Sleep(20 * time.Millisecond)
+		work(20) // so that the standby is ready before some calls
 	}
 }
 
@@ -166,9 +163,7 @@ func TestCloseFailsWhatIsInFlightAndLeavesNothing(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took > 4*time.Second {
-		t.Errorf("closing took %s", took)
-	}
+	testwait.AtMost(t, "closing", time.Since(start), 4*time.Second)
 	for range 4 {
 		wantCode(t, <-errs, plugin.CodeUnavailable)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
@@ -35,6 +36,9 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
+
+// work makes a plugin take ms milliseconds for a call.
+func work(ms int) { time.Sleep(time.Duration(ms) * time.Millisecond) } // no test fails if it takes longer
 
 // play is what the good plugins do. The bad ones are in liars_test.go.
 func play(role string) {
@@ -70,14 +74,14 @@ func play(role string) {
 		MS int `json:"ms"`
 	}) (string, error) {
 		c.Emit("begun")
-		time.Sleep(time.Duration(in.MS) * time.Millisecond)
+		work(in.MS)
 		return identity(), nil
 	})
 	mortise.Tool(p, "deaf", "", func(c *mortise.Call, in struct {
 		MS int `json:"ms"`
 	}) (string, error) {
 		c.Emit("begun")
-		time.Sleep(time.Duration(in.MS) * time.Millisecond)
+		work(in.MS)
 		return "heard nothing", nil
 	})
 	mortise.Tool(p, "exit", "", func(_ *mortise.Call, in struct {
@@ -142,7 +146,7 @@ func play(role string) {
 	mortise.Tool(p, "talk", "", func(c *mortise.Call, _ struct{}) (string, error) {
 		c.Log("warning", "a record", map[string]any{"n": 1})
 		fmt.Fprintln(os.Stderr, "a line \x1b[31mof stderr")
-		time.Sleep(50 * time.Millisecond) // two pipes keep no common order
+		work(50) // two pipes keep no common order
 		c.Progress(mortise.Progress{Message: "half way", Done: 1, Total: 2})
 		c.Emit(map[string]string{"text": "some content"})
 		return "talked", nil
@@ -216,6 +220,9 @@ var through []string
 // manifest's entry.
 func newRunner(t testing.TB, opts process.Options) *process.Runner {
 	t.Helper()
+	if opts.Handshake == 0 {
+		opts.Handshake = time.Minute // a busy machine starts programs slowly
+	}
 	opts.Scratch = t.TempDir()
 	opts.Sandbox, opts.Reads = cage(t), reads
 	if opts.Command == nil {
@@ -283,10 +290,10 @@ func call(input string) *plugin.Call {
 	return &plugin.Call{ID: "call-1", Tenant: "local", Principal: plugin.Principal{Type: "user", ID: "me"}, Input: json.RawMessage(input)}
 }
 
-// run runs one operation with half a minute to spare.
+// run runs one operation, which must end within [testwait.Limit].
 func run(t testing.TB, r *process.Runner, target *plugin.Target, c *plugin.Call) (plugin.Result, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, plugin.Errorf(plugin.CodeTimeout, "half a minute passed"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), testwait.Limit, plugin.Errorf(plugin.CodeTimeout, "the limit of the test passed"))
 	defer cancel()
 	return r.Run(ctx, target, c, nil)
 }

@@ -9,22 +9,23 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
 
-// preview and reconcile ask with ten seconds to spare.
+// preview and reconcile ask, and must be answered within [testwait.Limit].
 func preview(t testing.TB, r *process.Runner, target *plugin.Target, c *plugin.Call, s plugin.Services) (json.RawMessage, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, plugin.Errorf(plugin.CodeTimeout, "ten seconds passed"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), testwait.Limit, plugin.Errorf(plugin.CodeTimeout, "the limit of the test passed"))
 	defer cancel()
 	return r.Preview(ctx, target, c, s)
 }
 
 func reconcile(t testing.TB, r *process.Runner, target *plugin.Target, c *plugin.Call, effects ...protocol.Effect) (protocol.Reconciled, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, plugin.Errorf(plugin.CodeTimeout, "ten seconds passed"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), testwait.Limit, plugin.Errorf(plugin.CodeTimeout, "the limit of the test passed"))
 	defer cancel()
 	return r.Reconcile(ctx, target, c, effects, nil)
 }
@@ -132,7 +133,7 @@ func TestLiesAboutOtherRuns(t *testing.T) {
 		}
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, plugin.Errorf(plugin.CodeTimeout, "test.plugin: five seconds passed"))
+			ctx, cancel := context.WithTimeoutCause(t.Context(), testwait.Limit, plugin.Errorf(plugin.CodeTimeout, "test.plugin: the limit of the test passed"))
 			if code == plugin.CodeTimeout {
 				cancel()
 				ctx, cancel = context.WithTimeoutCause(t.Context(), 700*time.Millisecond, plugin.Errorf(plugin.CodeTimeout, "test.plugin: too slow"))

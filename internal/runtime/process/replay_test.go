@@ -7,11 +7,11 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 	"github.com/mortise-dev/mortise/protocol/protocoltest"
@@ -87,7 +87,7 @@ func replay(t *testing.T, c protocoltest.Transcript) {
 		case protocol.MethodHook:
 			running = hear(t, s, f.Params, answerTo(c.Lines[i:], f.ID))
 		case protocol.MethodExecute, protocol.MethodPreview, protocol.MethodReconcile:
-			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, stop := context.WithTimeout(t.Context(), testwait.Limit)
 			t.Cleanup(stop)
 			cancel = stop
 			running = ask(t, s, ctx, f.Method, f.Params, answerTo(c.Lines[i:], f.ID))
@@ -181,7 +181,7 @@ func hear(t *testing.T, c *conn, params, want jsontext.Value) (wait func()) {
 	mustDecode(t, params, &h)
 	target := &plugin.Target{Manifest: &plugin.Manifest{Name: "example.reference"}, Operation: &plugin.Operation{Name: h.Event}}
 	call := &plugin.Call{Agent: h.Agent, Session: h.Session}
-	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), testwait.Limit)
 	t.Cleanup(stop)
 	return begin(t, func() error {
 		got, _, err := c.hook(ctx, target, call, h.Shape, h.Payload)

@@ -31,18 +31,23 @@ func TestAnErrorSaysWhetherThePluginHadTheCall(t *testing.T) {
 	r := newRunner(t, process.Options{PerTenant: 1})
 	pidOf(t, r, "good")
 
-	want("it takes too long", soon(r, target("good", "sleep"), `{"ms":60000}`), plugin.CodeTimeout, true)
+	late := plugin.Errorf(plugin.CodeTimeout, "it took too long")
+	tooLong, expire := context.WithCancelCause(t.Context())
+	slow := call(`{"ms":3600000}`)
+	slow.Observe = func(plugin.Event) { expire(late) } // it has begun
+	_, err := r.Run(tooLong, target("good", "nap"), slow, nil)
+	want("it takes too long", err, plugin.CodeTimeout, true)
 	busy, begun := make(chan error, 1), make(chan struct{}, 1)
+	ctx, release := context.WithCancelCause(t.Context())
 	go func() {
-		_, err := run(t, r, target("serial", "nap"), beginning(call(`{"ms":2000}`), begun))
+		_, err := r.Run(ctx, target("serial", "nap"), beginning(call(`{"ms":3600000}`), begun), nil)
 		busy <- err
 	}()
 	<-begun
 	want("no process is free", soon(r, target("serial", "echo"), `1`), plugin.CodeTimeout, false)
-	if err := <-busy; err != nil {
-		t.Error(err)
-	}
-	_, err := run(t, r, target("good", "exit"), call(`{"status":7}`))
+	release(late)
+	want("a process is taken from a call", <-busy, plugin.CodeTimeout, true)
+	_, err = run(t, r, target("good", "exit"), call(`{"status":7}`))
 	want("it crashes", err, plugin.CodeCrashed, true)
 	_, err = run(t, r, target("opens/exits", "echo"), call(`1`))
 	want("it ends before its handshake", err, plugin.CodeCrashed, false)

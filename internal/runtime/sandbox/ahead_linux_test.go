@@ -12,13 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mortise-dev/mortise/internal/base/alive"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox/wire"
 )
 
 // Waiting returns the process ids of the launchers that wait, once none is being made.
 func (s *Sandbox) Waiting() (pids []int) {
 	a := &s.cage.ahead
-	for range 1000 {
+	for range time.Tick(time.Millisecond) {
 		a.mu.Lock()
 		making := a.making
 		pids = nil
@@ -27,9 +28,8 @@ func (s *Sandbox) Waiting() (pids []int) {
 		}
 		a.mu.Unlock()
 		if !making {
-			return pids
+			break
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	return pids
 }
@@ -97,12 +97,7 @@ func over(t *testing.T, p *Process) {
 func gone(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {
-		for deadline := time.Now().Add(5 * time.Second); alive.Process(pid); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Errorf("launcher %d is still there", pid)
-				break
-			}
-		}
+		testwait.Until(t, "each launcher ends", func() bool { return !alive.Process(pid) })
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mortise-dev/mortise/internal/base/alive"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -157,14 +158,10 @@ func TestNothingOutlivesAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Release()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := p.Scratch().Stat("ready"); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("it never got ready")
-		}
-	}
+	testwait.Until(t, "the program is ready", func() bool {
+		_, err := p.Scratch().Stat("ready")
+		return err == nil
+	})
 	if !sleeping(t, "7101") {
 		t.Fatal("its child is not to be found")
 	}
@@ -210,21 +207,14 @@ func TestWaitingLaunchersEndWithTheHost(t *testing.T) {
 	}
 	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
 	var launchers []int
-	for deadline := time.Now().Add(10 * time.Second); len(launchers) != 3; launchers = launchersOf(t, cmd.Process.Pid) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it has launchers %v: want one with a program and two that wait", launchers)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	testwait.Until(t, "the host has a launcher with a program and two that wait", func() bool {
+		launchers = launchersOf(t, cmd.Process.Pid)
+		return len(launchers) == 3
+	})
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	for _, pid := range launchers {
-		for deadline := time.Now().Add(2 * time.Second); alive.Process(pid); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Errorf("launcher %d lives on", pid)
-				break
-			}
-		}
+		testwait.Until(t, "each launcher ends", func() bool { return !alive.Process(pid) })
 	}
 }
 
@@ -252,13 +242,7 @@ func TestNothingOutlivesTheHost(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	for range 200 {
-		if !sleeping(t, "7102") {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Error("what the host had started lives on")
+	testwait.Until(t, "the processes that the host had started end", func() bool { return !sleeping(t, "7102") })
 }
 
 // sleeping reports whether /bin/sleep runs for so long somewhere.

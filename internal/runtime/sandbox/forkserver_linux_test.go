@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox/wire"
 )
 
@@ -80,7 +81,7 @@ func TestAForkServerThatHangsIsReplaced(t *testing.T) {
 	}
 	null.Close()                                            // the caller that gave up closes its files
 	for r, _ := s.try(); r.Level != level; r, _ = s.try() { // the first may have to wait for too long
-		if time.Since(begun) > 3*startLimit {
+		if time.Since(begun) > testwait.Limit {
 			t.Fatalf("the level is %s: %s", r.Level, r.lacks())
 		}
 	}
@@ -141,14 +142,12 @@ func TestAForkThatFails(t *testing.T) {
 			}
 		}
 	}
-	time.Sleep(50 * time.Millisecond) // the last of them may still be dying
-	n.mu.Lock()
-	n.reap(n.cmd.Process.Pid)
-	left := dead(t, n.cmd.Process.Pid)
-	n.mu.Unlock()
-	if len(left) > 0 {
-		t.Errorf("dead processes are left: %v", left)
-	}
+	testwait.Until(t, "every dead process is reaped", func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.reap(n.cmd.Process.Pid)
+		return len(dead(t, n.cmd.Process.Pid)) == 0
+	})
 }
 
 // dead returns the zombies of a group of processes.

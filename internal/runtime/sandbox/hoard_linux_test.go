@@ -105,9 +105,9 @@ func hoarder(args []string) {
 			fmt.Println("refused:", err)
 			os.Exit(3)
 		}
-		time.Sleep(5 * time.Millisecond) // without a cgroup, it is counted 50 times a second
+		stay(5 * time.Millisecond) // without a cgroup, it is counted 50 times a second
 	}
-	time.Sleep(300 * time.Millisecond)
+	stay(300 * time.Millisecond)
 	fmt.Println("held")
 }
 

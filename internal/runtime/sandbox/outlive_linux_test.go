@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 )
 
@@ -86,11 +86,7 @@ func TestNothingOutlivesTheHostAtLevelPartial(t *testing.T) {
 		t.Fatal("its child is not to be found")
 	}
 	_ = cmd.Process.Kill()
-	for deadline := time.Now().Add(5 * time.Second); sleeping(t, theirs); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("what the host had started lives on")
-		}
-	}
+	testwait.Until(t, "the processes that the host had started end", func() bool { return !sleeping(t, theirs) })
 	if !sleeping(t, other) {
 		t.Error("a process of the same user that is in no cage was ended too")
 	}

@@ -115,13 +115,16 @@ func eater([]string) {
 	}
 }
 
+// stay lets a program of a role run on for a while.
+func stay(d time.Duration) { time.Sleep(d) } // its host counts what it takes while it runs
+
 // forker starts processes until it may not.
 func forker([]string) {
 	for {
 		cmd := exec.Command("/bin/sleep", "60")
 		if err := cmd.Start(); err != nil {
 			fmt.Println(err)
-			time.Sleep(100 * time.Millisecond) // without a cgroup the tree is counted 50 times a second
+			stay(100 * time.Millisecond) // without a cgroup the tree is counted 50 times a second
 			os.Exit(3)
 		}
 	}
@@ -190,7 +193,7 @@ func host(args []string) {
 	if err != nil {
 		panic(err)
 	}
-	for ready := os.ErrNotExist; ready != nil; time.Sleep(5 * time.Millisecond) {
+	for ready := os.ErrNotExist; ready != nil; stay(5 * time.Millisecond) {
 		if p.Scratch() != nil {
 			_, ready = p.Scratch().Stat("ready")
 		} else { // the directory itself is the program's

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 )
 
@@ -25,15 +26,14 @@ func TestAProgramInACageIsAskedToEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-			if _, err := p.Scratch().Stat("ready"); err == nil || time.Now().After(deadline) {
-				break
-			}
-		}
+		testwait.Until(t, "the program is ready", func() bool {
+			_, err := p.Scratch().Stat("ready")
+			return err == nil
+		})
 		p.Terminate()
 		select {
 		case <-p.Done():
-		case <-time.After(2 * time.Second):
+		case <-time.After(testwait.Limit):
 			t.Error("it was not asked to end")
 			p.Kill()
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -41,7 +42,7 @@ func TestHostileScriptsAreContained(t *testing.T) {
 		cases = n
 	}
 	const deadline = 50 * time.Millisecond
-	neighbour := opened(t, vetoSource, Environment{Plugin: "neighbour"}).Subscriptions()[0].Veto
+	neighbour := opened(t, vetoSource, Environment{Plugin: "neighbour", Limits: Limits{Deadline: time.Minute}}).Subscriptions()[0].Veto
 	p := payload(t, toolBefore)
 
 	var slowest time.Duration
@@ -72,22 +73,15 @@ func TestHostileScriptsAreContained(t *testing.T) {
 				}
 			})
 			bound := deadline + 100*time.Millisecond
-			if slow > 1 { // what the host does for a script is watched too; test/run.sh measures without
+			if slow > 1 { // the race detector slows down the host's work for a script too
 				bound = deadline + time.Second
 			}
 			took := assault(t, program, deadline, p)
-			for range 2 { // what is slow because others use the machine is not slow again and again
-				if took > bound {
-					took = assault(t, program, deadline, p)
-				}
-			}
 			close(stop)
 			beside.Wait()
-			if took > bound+time.Duration(late.Load()) {
-				t.Errorf("it took %s, on a machine that was late by %s", took, time.Duration(late.Load()))
-			}
-			if grown := peak.Load() - base; grown > 64<<20 {
-				t.Errorf("the host grew by %d MiB", grown>>20)
+			testwait.AtMost(t, "the script", took, bound+time.Duration(late.Load()))
+			if grown := peak.Load() - base; grown > 64<<20 && !testing.Short() {
+				t.Errorf("the host grew by %d MiB, want at most 64", grown>>20)
 			}
 			slowest, most = max(slowest, took), max(most, peak.Load()-base)
 		})
