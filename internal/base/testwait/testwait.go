@@ -6,6 +6,7 @@
 package testwait
 
 import (
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,6 +75,12 @@ func Advance(d time.Duration) {
 	synctest.Wait() // panics outside of a bubble
 	time.Sleep(d)
 	synctest.Wait()
+}
+
+// RandomMoment returns after a random time below limit. Campaigns use it so that a
+// fault comes at any moment; no result may depend on the moment.
+func RandomMoment(limit time.Duration) {
+	time.Sleep(rand.N(limit))
 }
 
 // Block never returns. A process that a test starts and kills calls it to stay.

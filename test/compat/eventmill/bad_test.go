@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // The exit statuses of the command line that are met here.
@@ -485,10 +487,22 @@ func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 	}
 	sleeping := func(seconds string) (*exec.Cmd, *bytes.Buffer) {
 		var out bytes.Buffer
+		errs, err := os.Create(filepath.Join(t.TempDir(), "errs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { errs.Close() })
 		cmd := exec.CommandContext(t.Context(), h.binary, "run", "misbehaves", "--session", session, "--json", "--", "--do", "sleep", "--seconds", seconds)
 		cmd.Env, cmd.Stdout = append(os.Environ(), "MORTISE_HOME="+h.home, "MODEL_KEY=none-of-your-business"), &out
+		cmd.Stderr = errs
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
+		}
+		if seconds == "50" {
+			testwait.Until(t, "the tool sleeps", func() bool {
+				text, _ := os.ReadFile(errs.Name())
+				return bytes.Contains(text, []byte("it sleeps now"))
+			})
 		}
 		return cmd, &out
 	}
@@ -504,7 +518,6 @@ func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 
 	// Ctrl-C in the middle of a long one.
 	long, out := sleeping("50")
-	time.Sleep(time.Second)
 	_ = long.Process.Signal(os.Interrupt)
 	if err := long.Wait(); statusOf(err) != exitSignal || !strings.Contains(out.String(), `"cancelled"`) {
 		t.Errorf("Ctrl-C: %v: %s", err, out)
@@ -521,7 +534,6 @@ func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 	kill()
 	calls(1)
 	long, out = sleeping("50")
-	time.Sleep(time.Second)
 	kill()
 	if err := long.Wait(); statusOf(err) != exitPlugin || !strings.Contains(out.String(), "ended during the call") {
 		t.Errorf("a killed host: %v: %s", err, out)
@@ -530,18 +542,11 @@ func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 
 	// The data directory goes away under a call: its host ends too, without any request.
 	long, _ = sleeping("50")
-	time.Sleep(time.Second)
 	if err := os.RemoveAll(h.home); err != nil {
 		t.Fatal(err)
 	}
 	_ = long.Wait()
-	for range 150 {
-		if len(h.holders(t)) == 0 {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Errorf("hosts of a deleted data directory: %v", h.holders(t))
+	testwait.Until(t, "the host of a deleted data directory ends", func() bool { return len(h.holders(t)) == 0 })
 }
 
 // holders are the processes that hold sessions of this host.
