@@ -10,11 +10,16 @@ LOG     ?= $(firstword $(wildcard /var/log/dpkg.log /var/log/syslog /var/log/mes
 # What the host is made of and others wrote: it is compiled beside the programs that the host carries, which
 # are linked one by one.
 OTHERS = $(shell $(GO) list -deps -tags grpcnotrace -f '{{with .Module}}{{if not .Main}}{{$$.ImportPath}}{{end}}{{end}}' ./cmd/mortise)
+# Programs and tests are compiled with the same flags (as in cmd/dist), so that nothing is compiled twice.
+# Programs are linked without tables for debuggers, so the compiler writes none.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -tags=grpcnotrace -gcflags=all=-dwarf=false)
+# A compiler process lives for seconds and spends a quarter of them on garbage collection. It collects no
+# garbage below this size.
+GOMEMLIMIT ?= 1500MiB
+COMPILE := CGO_ENABLED=0 GOGC=off GOMEMLIMIT=$(GOMEMLIMIT) $(GO) build
 LISTEN  ?= 127.0.0.1:8080
 TARGETS ?=
 PKG     ?=
-# Tests are compiled like the program, so that nothing is compiled twice.
-export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -tags=grpcnotrace)
 SUITE    = CGO_ENABLED=0 $(GO) run ./test/suite $(if $(PART),-part=$(PART)) $(if $(JSON),-json) $(if $(FRESH),-fresh) $(if $(LIST),-list)
 
 .PHONY: help
@@ -23,14 +28,14 @@ help: ## list what can be made
 
 .PHONY: build
 build: ## build bin/mortise, with the programs that it carries, and the plugin in Go
-	@CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags="-s -w -buildid=" -o bin/made/ \
+	@$(COMPILE) -ldflags="-s -w -buildid=" -o bin/made/ \
 		./cmd/cage ./cmd/docread ./cmd/pack ./cmd/pcapsum ./plugins/outreach/write_outcome $(OTHERS)
 	mkdir -p $(dir $(PCAPSUM))
 	mv bin/made/cage $(CAGE)
 	mv bin/made/pcapsum $(PCAPSUM)
 	mv bin/made/write_outcome plugins/outreach/write_outcome/write_outcome
 	bin/made/pack bin/made/docread $(DOCREAD) $(PCAPSUM) plugins/bin/pcapsum.gz
-	CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags="-s -w" -o $(BIN) ./cmd/mortise
+	$(COMPILE) -ldflags="-s -w" -o $(BIN) ./cmd/mortise
 
 .PHONY: dist
 dist: ## write a release to dist: archives, bundles for Claude Desktop, the plugin for Claude Code, their sums
