@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
@@ -42,7 +43,7 @@ type mishap struct {
 
 func TestMishapsLeaveTheSessionGoing(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session := h.session(t)
 	h.add(t, session, "evidence/auth.log.1")
@@ -123,7 +124,7 @@ func TestMishapsLeaveTheSessionGoing(t *testing.T) {
 
 func TestUntestedReleases(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	tree := filepath.Join(h.home, "plugins")
 	if err := os.CopyFS(tree, os.DirFS("bad/plugins")); err != nil {
 		t.Fatal(err)
@@ -167,7 +168,7 @@ func TestUntestedReleases(t *testing.T) {
 
 func TestRegistrationsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session := h.session(t)
 	refused := func(more m, message string) mishap {
@@ -234,7 +235,7 @@ func TestRegistrationsThatCannotBe(t *testing.T) {
 
 func TestManyArtifactsOfOneSession(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session := h.session(t)
 	for batch := range 4 {
@@ -252,7 +253,7 @@ func TestManyArtifactsOfOneSession(t *testing.T) {
 
 func TestArtifactsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session, dir := h.session(t), t.TempDir()
 	file := func(name, content string) string {
@@ -325,7 +326,7 @@ func TestArtifactsThatCannotBe(t *testing.T) {
 
 func TestAnUnreadableFileIsNoArtifact(t *testing.T) {
 	t.Parallel()
-	binary := build(t)
+	binary := testinput.Host(t)
 	dir, err := os.MkdirTemp("", "mill-") // that another user may enter
 	if err != nil {
 		t.Fatal(err)
@@ -372,7 +373,7 @@ func TestAnUnreadableFileIsNoArtifact(t *testing.T) {
 
 func TestLargeArtifactsAreStreamed(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.configure(t, "limits:\n  artifact_bytes: 314572800\n")
 	session := h.session(t)
 	files := t.TempDir()
@@ -434,7 +435,7 @@ func statusOf(err error) int {
 
 func TestWhatAnAnalystMistypes(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session, closed := h.session(t), h.session(t)
 	h.must(t, nil, "sessions", "close", closed)
@@ -475,7 +476,7 @@ func TestWhatAnAnalystMistypes(t *testing.T) {
 
 func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session := h.session(t)
 	calls := func(want float64) {
@@ -572,7 +573,7 @@ func (h *host) holders(t *testing.T) []int {
 
 func TestAFaultIsShownWithItsPlace(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session := h.session(t)
 	for range 5 { // always, not when it is faster than the answer
