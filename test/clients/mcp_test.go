@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
@@ -58,7 +59,7 @@ func TestTheClientsOfMCPInTypeScriptAreAsked(t *testing.T) {
 			confirming = append(confirming, c.who)
 		}
 	}
-	h := begin(t, program(t), map[string]string{
+	h := begin(t, testinput.Host(t), map[string]string{
 		"gated.cedar": gated,
 		"mortise.yaml": fmt.Sprintf("sandbox: best-effort\npolicy: {default: none, files: [gated.cedar], groups: {people: [%s], confirming: [%s]}}\napprovals: {by: [bob]}\n",
 			strings.Join(people, ", "), strings.Join(confirming, ", ")),

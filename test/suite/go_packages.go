@@ -9,7 +9,7 @@ import (
 // longPackages are left to test-long as a whole. Each of them is a campaign: it
 // measures, kills hosts, attacks the sandbox, or builds releases.
 var longPackages = []string{
-	"cmd/dist", "test/conformance", "test/crash", "test/escape", "test/hostile", "test/ordinary", "test/serve",
+	"cmd/dist", "test/compat/authors", "test/conformance", "test/crash", "test/escape", "test/hostile", "test/serve",
 }
 
 // firstPackages take longest. They start first, so that no processor waits for

@@ -121,7 +121,6 @@ class Misbehaves:
             kept.append(bytearray(64 << 20))
 
     def do_sleep(self, payload, context):
-        context.logger.info("it sleeps now")
         time.sleep(float(payload.get("seconds", 60)))
         return self.fine()
 
