@@ -261,4 +261,3 @@ func (d packageStore) discard(digest string) error {
 	}
 	return rmtree.Remove(aside)
 }
-

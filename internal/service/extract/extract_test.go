@@ -89,7 +89,7 @@ func open(t *testing.T, change func(*extract.Options)) *extract.Extractor {
 func needsPDFium(t *testing.T, needed bool) {
 	t.Helper()
 	if raced && needed {
-		t.Skip("PDFium takes minutes to compile under the race detector; test/run.sh runs this package without it")
+		t.Skip("PDFium takes minutes to compile under the race detector; make test runs this package without it")
 	}
 }
 
@@ -241,7 +241,7 @@ func TestFormatsGiveTheirText(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			needsPDFium(t, strings.Contains(strings.ToLower(test.name), "pdf"))
 			if raced && strings.Contains(test.name, "inflates") {
-				t.Skip("inflating takes a minute under the race detector; test/run.sh runs this package without it")
+				t.Skip("inflating takes a minute under the race detector; make test runs this package without it")
 			}
 			got, err := x.Extract(t.Context(), test.file, extract.Fallback)
 			if err != nil {
@@ -337,7 +337,7 @@ func TestBadFilesAreRefused(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			needsPDFium(t, strings.Contains(strings.ToLower(test.name), "pdf"))
 			if raced && strings.Contains(test.name, "inflates") {
-				t.Skip("inflating takes a minute under the race detector; test/run.sh runs this package without it")
+				t.Skip("inflating takes a minute under the race detector; make test runs this package without it")
 			}
 			got, err := x.Extract(t.Context(), test.file, extract.Fallback)
 			var refused *extract.Refusal

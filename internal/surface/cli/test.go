@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/check"
 )
@@ -54,7 +53,7 @@ host's own, and so are shu_plugin_sdk and Event Mill's framework: there is nothi
 			if err != nil {
 				return err
 			}
-			defer rmtree.Remove(room)
+			defer os.RemoveAll(room)
 			if results == "" {
 				results = filepath.Join(room, "junit.xml")
 			}

@@ -29,7 +29,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// readersTime is how long the readers read: a minute in test/long.sh.
+// readersTime is how long the readers read: a minute in make test-long.
 func readersTime(t *testing.T) time.Duration {
 	if text := os.Getenv("MORTISE_READERS_TIME"); text != "" {
 		d, err := time.ParseDuration(text)

@@ -284,6 +284,6 @@ func some(t *testing.T, all map[string]file) map[string]file {
 			delete(all, name)
 		}
 	}
-	t.Logf("%d of %d plugins; test/long.sh runs all", len(all), len(names))
+	t.Logf("%d of %d plugins; make test-long runs all", len(all), len(names))
 	return all
 }
