@@ -51,7 +51,7 @@ serve: build ## serve the data of `make run` on 127.0.0.1:8080, or LISTEN=addres
 	@MORTISE_HOME=$(HOME_DIR) $(BIN) serve --listen $(LISTEN)
 
 .PHONY: test
-test: ## run what every change has to pass (10 minutes); PART=name runs one part, JSON=1 prints JSON, FRESH=1 ignores cached results
+test: ## run what every change has to pass; PART=name runs one part, JSON=1 prints JSON, FRESH=1 ignores cached results
 	@$(SUITE)
 
 .PHONY: test-race
