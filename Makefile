@@ -10,8 +10,17 @@ LOG     ?= $(firstword $(wildcard /var/log/dpkg.log /var/log/syslog /var/log/mes
 # What the host is made of and others wrote: it is compiled beside the programs that the host carries, which
 # are linked one by one.
 OTHERS = $(shell $(GO) list -deps -tags grpcnotrace -f '{{with .Module}}{{if not .Main}}{{$$.ImportPath}}{{end}}{{end}}' ./cmd/mortise)
+# Programs and tests are compiled with the same flags (as in cmd/dist), so that nothing is compiled twice.
+# Programs are linked without tables for debuggers, so the compiler writes none.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -tags=grpcnotrace -gcflags=all=-dwarf=false)
+# A compiler process lives for seconds and spends a quarter of them on garbage collection. It collects no
+# garbage below this size.
+GOMEMLIMIT ?= 1500MiB
+COMPILE := CGO_ENABLED=0 GOGC=off GOMEMLIMIT=$(GOMEMLIMIT) $(GO) build
 LISTEN  ?= 127.0.0.1:8080
 TARGETS ?=
+PKG     ?=
+SUITE    = CGO_ENABLED=0 $(GO) run ./test/suite $(if $(PART),-part=$(PART)) $(if $(JSON),-json) $(if $(FRESH),-fresh) $(if $(LIST),-list)
 
 .PHONY: help
 help: ## list what can be made
@@ -19,14 +28,14 @@ help: ## list what can be made
 
 .PHONY: build
 build: ## build bin/mortise, with the programs that it carries, and the plugin in Go
-	@CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags="-s -w -buildid=" -o bin/made/ \
+	@$(COMPILE) -ldflags="-s -w -buildid=" -o bin/made/ \
 		./cmd/cage ./cmd/docread ./cmd/pack ./cmd/pcapsum ./plugins/outreach/write_outcome $(OTHERS)
 	mkdir -p $(dir $(PCAPSUM))
 	mv bin/made/cage $(CAGE)
 	mv bin/made/pcapsum $(PCAPSUM)
 	mv bin/made/write_outcome plugins/outreach/write_outcome/write_outcome
 	bin/made/pack bin/made/docread $(DOCREAD) $(PCAPSUM) plugins/bin/pcapsum.gz
-	CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags="-s -w" -o $(BIN) ./cmd/mortise
+	$(COMPILE) -ldflags="-s -w" -o $(BIN) ./cmd/mortise
 
 .PHONY: dist
 dist: ## write a release to dist: archives, bundles for Claude Desktop, the plugin for Claude Code, their sums
@@ -42,17 +51,24 @@ serve: build ## serve the data of `make run` on 127.0.0.1:8080, or LISTEN=addres
 	@MORTISE_HOME=$(HOME_DIR) $(BIN) serve --listen $(LISTEN)
 
 .PHONY: test
-test: build ## run every test that fits in ten minutes; what cannot run here is named
-	@sh test/run.sh
+test: ## run what every change has to pass; PART=name runs one part, JSON=1 prints JSON, FRESH=1 ignores cached results
+	@$(SUITE)
+
+.PHONY: test-race
+test-race: ## run the packages that own concurrency with the race detector
+	@$(SUITE) -set race
+
+.PHONY: test-long
+test-long: ## run campaigns, measurements, fuzzers and benchmarks (hours); PART=name runs one, LIST=1 names them
+	@$(SUITE) -set long
+
+.PHONY: check
+check: ## run format, vet, tests and staticcheck of changed packages and their importers; PKG=./path names packages
+	@$(SUITE) -set check $(PKG)
 
 .PHONY: bench-check
 bench-check: ## hold allocations, bytes and ratios of benchmarks against test/speed/baseline.txt
 	$(GO) run ./test/speed
-
-.PHONY: test-long
-test-long: build ## run the tests, then the fuzzers and the benchmarks
-	@sh test/run.sh
-	@sh test/long.sh
 
 .PHONY: lint
 lint: ## gofmt, go vet and staticcheck

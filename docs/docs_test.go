@@ -43,6 +43,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	_ "github.com/mortise-dev/mortise/internal/catalog/contract/all"
 	"github.com/mortise-dev/mortise/internal/host/config"
@@ -70,18 +71,12 @@ func withBinary(m *testing.M) int {
 			goCaches = append(goCaches, name+"="+strings.TrimSpace(string(out)))
 		}
 	}
-	if made := os.Getenv("MORTISE_TEST_BINARY"); made != "" { // by make test
-		if err := os.Symlink(made, filepath.Join(dir, "mortise")); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
+	made, err := testinput.Find("mortise")
+	if err == nil {
+		err = os.Symlink(made, filepath.Join(dir, "mortise"))
 	}
-	build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, "mortise"), "./cmd/mortise")
-	build.Dir = ".."
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does it
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building mortise: %v\n%s", err, out)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

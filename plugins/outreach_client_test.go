@@ -13,7 +13,7 @@ import (
 func TestTheReceiverSpeaksAsGmailDoes(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("MORTISE_GMAIL_CLIENT") == "" {
-		t.Skip("the client library is fetched from the registry of npm: MORTISE_GMAIL_CLIENT=1 does, and test/long.sh")
+		t.Skip("the client library is fetched from the registry of npm: MORTISE_GMAIL_CLIENT=1 does, and make test-long")
 	}
 	needs(t, "python3", "node", "npm")
 	dir := t.TempDir()

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 )
 
 // A reader does what README.md of the set says, line by line, in a folder that
@@ -32,16 +34,8 @@ func TestOutreachReadme(t *testing.T) {
 	t.Parallel()
 	needs(t, "python3", "node")
 	bin := t.TempDir()
-	if made := os.Getenv("MORTISE_TEST_BINARY"); made != "" { // by make test
-		if err := os.Symlink(made, filepath.Join(bin, "mortise")); err != nil {
-			t.Fatal(err)
-		}
-	} else {
-		build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(bin, "mortise"), "../cmd/mortise")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("building mortise: %v\n%s", err, out)
-		}
+	if err := os.Symlink(testinput.Host(t), filepath.Join(bin, "mortise")); err != nil {
+		t.Fatal(err)
 	}
 	r := &reader{T: t, root: t.TempDir(), port: "0"}
 	r.env = []string{"HOME=" + t.TempDir(), "PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "MORTISE_HOME=" + filepath.Join(r.root, ".mortise/outreach")}

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 )
 
 // A point is where a story's host is killed: at the nth request of that method to a path
@@ -100,15 +102,7 @@ func TestOutreachStory(t *testing.T) {
 
 func openStory(t *testing.T) *story {
 	t.Helper()
-	s := &story{T: t, root: t.TempDir(), bin: os.Getenv("MORTISE_TEST_BINARY")}
-	if s.bin == "" {
-		s.bin = filepath.Join(s.root, "mortise")
-		build := exec.Command("go", "build", "-trimpath", "-o", s.bin, "../cmd/mortise")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("building mortise: %v\n%s", err, out)
-		}
-	}
+	s := &story{T: t, root: t.TempDir(), bin: testinput.Host(t)}
 	home, err := os.MkdirTemp("", "o") // short enough for a socket
 	if err != nil {
 		t.Fatal(err)

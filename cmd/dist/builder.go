@@ -79,7 +79,10 @@ func (b *builder) packed(ctx context.Context, t target, name string) (string, er
 func (b *builder) program(ctx context.Context, t target, name, ldflags string, overlay map[string]string) (string, error) {
 	out := filepath.Join(b.work, name+"-"+t.String())
 	// The commit is not recorded: sources without a repository would give other bytes.
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=" + ldflags, "-o", out}
+	// The flags of the compiler are those of the Makefile, so that it compiles nothing twice.
+	args := []string{
+		"build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-gcflags=all=-dwarf=false", "-ldflags=" + ldflags, "-o", out,
+	}
 	if overlay != nil {
 		replace := map[string]string{}
 		for place, by := range overlay {

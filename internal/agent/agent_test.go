@@ -319,7 +319,7 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// Fifty agents with five plugins each start soon and leave nothing behind.
+// Fifty agents with five plugins each start within five seconds, and Close releases each plugin.
 func TestFiftyAgentsWithFivePlugins(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -339,9 +339,15 @@ func TestFiftyAgentsWithFivePlugins(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	took := time.Since(began)
+	t.Run("within five seconds", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("make test-long: the time in which fifty agents start")
+		}
+		if took > 5*time.Second {
+			t.Errorf("fifty agents started in %s, want at most 5 s", took)
+		}
+	})
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}

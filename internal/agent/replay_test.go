@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
 )
@@ -17,16 +16,20 @@ import (
 func TestHooksHearOfADeliveryOnce(t *testing.T) {
 	t.Parallel()
 	d := channels(t)
-	var heard atomic.Int64
+	var heard, coming atomic.Int64
+	all8 := make(chan struct{}) // closed when eight deliveries come in
 	d.equip("shop", "counts", event.Subscription{Event: event.ChannelMessageIn, Transform: func(_ context.Context, p *event.Payload) (*event.Payload, error) {
 		heard.Add(1)
-		time.Sleep(20 * time.Millisecond) // so that the next one comes in meanwhile
+		<-all8
 		return nil, nil
 	}})
 	var all sync.WaitGroup
 	var seen atomic.Int64
 	for range 8 {
 		all.Go(func() {
+			if coming.Add(1) == 8 {
+				close(all8)
+			}
 			r, err := d.send("msg_1", `{"text":"hello","sender":"U1"}`)
 			if err != nil || r.Session == "" {
 				t.Errorf("%+v, %v", r, err)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -257,8 +258,13 @@ func TestALongTurnIsNotInterrupted(t *testing.T) {
 		now := time.Now().Add(by)
 		other.Options.Now = func() time.Time { return now }
 	}
+	// The goroutine that renews the lease of the turn may run at any moment; with this
+	// clock it writes what the test writes.
+	var ahead atomic.Int64
+	d.Options.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	session := d.got("m1", `{"text":"hi","sender":"U1"}`)
 	d.think(func(ctx context.Context, _ llm.Conversation) llm.Move {
+		ahead.Store(int64(time.Hour))
 		d.write(func(tx store.Tx) error { // as its own goroutine does
 			_, err := tx.KeepTurn("t", session, leaseOf(t, tx, session), time.Now().Add(time.Hour))
 			return err
@@ -268,6 +274,7 @@ func TestALongTurnIsNotInterrupted(t *testing.T) {
 		if n := len(other.called("web/send")); n != 0 {
 			t.Errorf("while it goes on, %d answers were sent", n)
 		}
+		ahead.Store(-int64(time.Hour))
 		d.write(func(tx store.Tx) error { // then it is suspended for long
 			_, err := tx.KeepTurn("t", session, leaseOf(t, tx, session), time.Now())
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/base/event"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/service/llm"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -445,9 +446,8 @@ func TestClosingWhileTurnsGoOn(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		began := time.Now()
-		if err := d.Close(); err != nil || time.Since(began) > 4*time.Second {
-			t.Errorf("%t: %v after %s", stopped, err, time.Since(began))
+		if err := d.Close(); err != nil {
+			t.Errorf("%t: %v", stopped, err)
 		}
 		all.Wait()
 	}
@@ -559,7 +559,7 @@ func TestHooksThatCallBack(t *testing.T) {
 	}
 	d.equip("one", "caller", event.Subscription{Event: event.AgentStarted, Listen: back, Mode: event.Fail},
 		event.Subscription{Event: event.SessionOpened, Listen: back, Mode: event.Fail})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 	defer cancel()
 	i, err := d.Instance(ctx, "t", "one")
 	if err != nil {

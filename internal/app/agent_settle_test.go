@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/event"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -44,15 +44,6 @@ func serving(t *testing.T, home string) *app.App {
 	return a
 }
 
-func within(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
-}
-
 // What another process does to an agent, as a command line beside the host that
 // serves, the plugins in that host hear: each event once, with its reason.
 func TestTheHostThatServesHearsWhatOtherProcessesDoToAgents(t *testing.T) {
@@ -68,7 +59,7 @@ func TestTheHostThatServesHearsWhatOtherProcessesDoToAgents(t *testing.T) {
 	host := serving(t, home)
 	by := line.As(theOwner).Agents()
 	at := func() *agent.Instance { return host.Agents.Local("local", "desk") }
-	within(t, "the host starts an agent that was started", func() bool { return at() != nil })
+	testwait.Until(t, "the host starts an agent that was started", func() bool { return at() != nil })
 	started := func() string {
 		res, err := host.Kernel.Call(t.Context(), plugin.Call{Tenant: "local", Principal: theOwner, Agent: "desk", Origin: plugin.OriginAgent, Operation: "first/started"})
 		if err != nil {
@@ -76,7 +67,7 @@ func TestTheHostThatServesHearsWhatOtherProcessesDoToAgents(t *testing.T) {
 		}
 		return string(res.Data)
 	}
-	within(t, "its plugins hear agent.started", func() bool { return started() == `{"started":1}` })
+	testwait.Until(t, "its plugins hear agent.started", func() bool { return started() == `{"started":1}` })
 
 	l := listen(t, at())
 	conversation := func() string {
@@ -111,7 +102,7 @@ func TestTheHostThatServesHearsWhatOtherProcessesDoToAgents(t *testing.T) {
 			name, has = event.MemoryUpsert, `"key":"hours"`
 		}
 		var told []string
-		within(t, what+" is heard", func() bool { told = append(told, l.told()...); return len(told) > 0 })
+		testwait.Until(t, what+" is heard", func() bool { told = append(told, l.told()...); return len(told) > 0 })
 		if !slices.Equal(told, []string{strings.TrimSuffix(name, "@v1")}) || !strings.Contains(l.heard(name), has) || !fits(t, theEvent(name), l.heard(name)) {
 			t.Errorf("%s told %q: %s", what, told, l.heard(name))
 		}
@@ -126,14 +117,14 @@ func TestTheHostThatServesHearsWhatOtherProcessesDoToAgents(t *testing.T) {
 	if _, err := by.Stop(t.Context(), "desk"); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "agent.stopped is heard", func() bool { return slices.Equal(l.told(), []string{"agent.stopped"}) })
+	testwait.Until(t, "agent.stopped is heard", func() bool { return slices.Equal(l.told(), []string{"agent.stopped"}) })
 	if !strings.Contains(l.heard(event.AgentStopped), `"reason":"user"`) || at() != nil {
 		t.Errorf("it stopped with %s, and is there: %t", l.heard(event.AgentStopped), at() != nil)
 	}
 	if _, err := by.Start(t.Context(), "desk"); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "it is started again", func() bool { return at() != nil && started() == `{"started":1}` })
+	testwait.Until(t, "it is started again", func() bool { return at() != nil && started() == `{"started":1}` })
 
 	// Stopped and started at once: both are heard.
 	l = listen(t, at())
@@ -143,8 +134,8 @@ func TestTheHostThatServesHearsWhatOtherProcessesDoToAgents(t *testing.T) {
 	if _, err := by.Start(t.Context(), "desk"); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "agent.stopped is heard", func() bool { return slices.Equal(l.told(), []string{"agent.stopped"}) })
-	within(t, "it is there again", func() bool { return at() != nil && started() == `{"started":1}` })
+	testwait.Until(t, "agent.stopped is heard", func() bool { return slices.Equal(l.told(), []string{"agent.stopped"}) })
+	testwait.Until(t, "it is there again", func() bool { return at() != nil && started() == `{"started":1}` })
 
 	// Deleted, with a conversation.
 	last := conversation()
@@ -156,7 +147,7 @@ func TestTheHostThatServesHearsWhatOtherProcessesDoToAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []string
-	within(t, "the end is heard", func() bool { told = append(told, l.told()...); return len(told) >= 2 })
+	testwait.Until(t, "the end is heard", func() bool { told = append(told, l.told()...); return len(told) >= 2 })
 	if !slices.Equal(told, []string{"session.closed", "agent.stopped"}) || !strings.Contains(l.heard(event.SessionClosed), last) {
 		t.Errorf("deleting told %q: %s", told, l.heard(event.SessionClosed))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/plugin"
@@ -49,7 +50,7 @@ func TestTheAnchorMovesWhileAHostServes(t *testing.T) {
 	t.Cleanup(func() { _ = host.Close() })
 	for range 3 {
 		want := note(host)
-		within(t, "the anchor moves while the host is at work", func() bool { return at() == want })
+		testwait.Until(t, "the anchor moves while the host is at work", func() bool { return at() == want })
 	}
 	// Nothing of it closes before its database is copied.
 	copied := t.TempDir()
@@ -57,7 +58,7 @@ func TestTheAnchorMovesWhileAHostServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := note(host)
-	within(t, "the anchor moves again", func() bool { return at() == last })
+	testwait.Until(t, "the anchor moves again", func() bool { return at() == last })
 	raw, err := os.ReadFile(filepath.Join(home, chain.AnchorFile))
 	if err == nil {
 		err = os.WriteFile(filepath.Join(copied, chain.AnchorFile), raw, 0o600)
@@ -80,7 +81,10 @@ func TestTheAnchorMovesWhileAHostServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	note(command)
-	time.Sleep(50 * time.Millisecond)
+	for range 2 { // a host that stays moves its anchor meanwhile, although it does so less often
+		want := note(host)
+		testwait.Until(t, "the anchor of the other host moves", func() bool { return at() == want })
+	}
 	if _, err := os.Stat(filepath.Join(other, chain.AnchorFile)); !os.IsNotExist(err) {
 		t.Errorf("a host of one command moved its anchor before it closed: %v", err)
 	}

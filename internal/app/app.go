@@ -138,6 +138,8 @@ type App struct {
 	hide     []string // directories that no plugin is shown; the data directory is the first
 	scratch  string   // this host's own directory for what its plugins write
 
+	sweepEvery time.Duration // the time between two sweeps of Work; the default of package worker if 0
+
 	closers []closer   // in the order of opening
 	closing sync.Mutex // held while they are closed
 }

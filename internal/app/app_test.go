@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -122,7 +121,7 @@ func upper(t *testing.T) string {
 func needPython(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not installed")
+		t.Skip("this test needs python3, which is not installed; install it to run the test")
 	}
 }
 
@@ -434,13 +433,9 @@ def nest(ctx: Context) -> int:
 plugin.run()
 `)
 	register(t, a, dir, true)
-	start := time.Now()
 	_, err := call(t, a, "nesting", `{}`)
 	if err == nil || !strings.Contains(err.Error(), "nested") {
 		t.Errorf("%v", err)
-	}
-	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("it took %s", took)
 	}
 	calls := 0
 	for _, line := range entries(t, a) {

@@ -59,7 +59,7 @@ func TestInAUserNamespaceNoUserIsKnown(t *testing.T) {
 		return
 	}
 	if !strings.HasPrefix(host.OSUser(), "os:") {
-		t.Skip("not run: this test is in a user namespace itself")
+		t.Skip("this test runs in a user namespace itself and needs the first one; run it outside of a container without privileges")
 	}
 	for name := range covers {
 		for _, uid := range []int{1234, os.Getuid()} {
@@ -69,7 +69,8 @@ func TestInAUserNamespaceNoUserIsKnown(t *testing.T) {
 				UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: os.Getuid(), Size: 1}}, AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}}
 			out, err := cmd.CombinedOutput()
 			if err != nil && !strings.Contains(string(out), "asker=") {
-				t.Skipf("not run: no user namespace can be made here: %v", err)
+				t.Skipf("this test needs user namespaces: %v; allow them with sysctl kernel.unprivileged_userns_clone=1 "+
+					"or kernel.apparmor_restrict_unprivileged_userns=0", err)
 			}
 			if !strings.Contains(string(out), "asker=unknown: ") {
 				t.Errorf("%s, as %d: %s", name, uid, out)

@@ -10,21 +10,11 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/host/archive"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
 )
-
-// until waits up to half a minute for a condition.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if holds() {
-			return
-		}
-	}
-	t.Fatalf("%s: not within half a minute", what)
-}
 
 // seriesOf is the scheduled backups of a host.
 func seriesOf(a *app.App) archive.Series {
@@ -66,7 +56,7 @@ func TestAScheduledBackupIsWrittenAndRestored(t *testing.T) {
 		t.Helper()
 		a := openOn(t, home, "")
 		stop := working(t, a)
-		until(t, fmt.Sprintf("%d backups", backups), func() bool {
+		testwait.Until(t, fmt.Sprintf("%d backups", backups), func() bool {
 			st, err := seriesOf(a).Status(time.Now())
 			return err == nil && len(st.Backups) == backups && st.Next.After(time.Now()) && st.Failed == nil
 		})
@@ -111,7 +101,7 @@ func TestAFailedScheduledBackupIsReported(t *testing.T) {
 	write(t, home, config.FileName, fmt.Sprintf("backups: {schedule: cron 0 3 * * *, zone: Europe/Berlin, directory: %s}\n", dir))
 	a := openOn(t, home, "")
 	stop := working(t, a)
-	until(t, "a reported failure", func() bool {
+	testwait.Until(t, "a reported failure", func() bool {
 		st, _ := seriesOf(a).Status(time.Now())
 		return st.Failed != nil && strings.Contains(st.Failed.Message, "backups.directory cannot be")
 	})
@@ -160,11 +150,13 @@ func TestHostsThatShareADirectoryWriteOneBackup(t *testing.T) {
 	for _, a := range hosts {
 		stops = append(stops, working(t, a))
 	}
-	until(t, "a backup", func() bool {
+	testwait.Until(t, "a backup", func() bool {
 		st, err := seriesOf(hosts[0]).Status(time.Now())
 		return err == nil && len(st.Backups) > 0
 	})
-	time.Sleep(500 * time.Millisecond) // a second one would be written by now
+	for _, a := range hosts { // now each host has looked after the backup was there
+		seriesOf(a).Advance(t.Context(), quiet)
+	}
 	for _, stop := range stops {
 		stop()
 	}

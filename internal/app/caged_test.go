@@ -34,7 +34,7 @@ func caged(t *testing.T, config, manifest, code string) *app.App {
 func needsFullSandbox(t *testing.T, a *app.App) {
 	t.Helper()
 	if r := a.Sandbox.Report(); r.Level != sandbox.Full {
-		t.Skipf("not run: this machine reaches isolation level %s; it lacks %+v", r.Level, r.Missing())
+		t.Skipf("this test needs the full sandbox; this machine reaches level %s and lacks %+v: 'mortise doctor' says how to get it", r.Level, r.Missing())
 	}
 }
 
@@ -116,7 +116,7 @@ def take(what: str) -> str:
         return f"{len(kept)} MiB"
     if what == "processes":
         for _ in range(64):
-            threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
+            threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
     if what == "file_size":
         pathlib.Path("large").write_bytes(bytes(4 << 20))
     if what == "scratch":

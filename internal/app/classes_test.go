@@ -21,7 +21,7 @@ import (
 // rawDB opens the database of a data directory past the host.
 func rawDB(t *testing.T, home string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(home, sqlite.File)+"?_pragma=busy_timeout(10000)")
+	db, err := sql.Open("sqlite", filepath.Join(home, sqlite.File)+"?_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
 	}

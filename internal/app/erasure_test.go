@@ -21,6 +21,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/canon"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/kb"
@@ -66,9 +67,11 @@ func eraseUnderLoad(t *testing.T, url string) {
 
 	// The load: calls with keys, which are rows with bodies, until the erasure is over.
 	var load sync.WaitGroup
-	over := make(chan struct{})
+	over, loaded := make(chan struct{}), make(chan struct{})
 	made := 0
 	load.Go(func() {
+		loaded := sync.OnceFunc(func() { close(loaded) })
+		defer loaded()
 		for n := 0; ; n++ {
 			select {
 			case <-over:
@@ -80,8 +83,10 @@ func eraseUnderLoad(t *testing.T, url string) {
 				return
 			}
 			made++
+			loaded()
 		}
 	})
+	testwait.Receive(t, "the first call of the load", loaded)
 	api := a.As(a.Principal).Admin()
 	dry, err := api.Erase(t.Context(), "ada", true)
 	if err != nil || dry.Counts["calls"] != had || dry.Counts["sessions"] == 0 || !dry.DryRun {
@@ -325,7 +330,7 @@ func TestRetentionUnderLoad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
-			text := "retention: {bodies: 1m, calls: 30d}\n"
+			text := "retention: {bodies: 30m, calls: 30d}\n"
 			if name != "sqlite" {
 				text += "blobs: " + t.TempDir() + "\n"
 			}
@@ -346,8 +351,10 @@ func TestRetentionUnderLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 			var load sync.WaitGroup
-			over := make(chan struct{})
+			over, loaded := make(chan struct{}), make(chan struct{})
 			load.Go(func() {
+				loaded := sync.OnceFunc(func() { close(loaded) })
+				defer loaded()
 				for n := 0; ; n++ {
 					select {
 					case <-over:
@@ -358,8 +365,10 @@ func TestRetentionUnderLoad(t *testing.T) {
 						t.Errorf("call %d: %v", n, err)
 						return
 					}
+					loaded()
 				}
 			})
+			testwait.Receive(t, "the first call of the load", loaded)
 			states, err := a.As(a.Principal).Admin().ApplyRetention(t.Context())
 			close(over)
 			load.Wait()

@@ -28,6 +28,9 @@ func (a *App) IdleAfter(d time.Duration) worker.Sweeper {
 	return toolset.Pruning(a.Agents, d, time.Hour)[0]
 }
 
+// SweepEvery sets the time between two sweeps of a host that works. Call it before Work.
+func (a *App) SweepEvery(d time.Duration) { a.sweepEvery = d }
+
 // Hold is what stands before each call with effects.
 func (a *App) Hold(ctx context.Context) error { return a.recovery.Hold(ctx) }
 

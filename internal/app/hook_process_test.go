@@ -9,15 +9,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/base/event"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/plugin"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 )
+
+// guardianDeadline is long enough for a process to start on a busy machine: one that
+// crashed is started again within it.
+const guardianDeadline = 10 * time.Second
 
 // A guardian hears of three events, and its veto does what the args say. There is
 // one in each language that has an SDK.
@@ -66,15 +72,18 @@ func guardianPlugin() {
 		case "crash":
 			os.Exit(9)
 		case "hang":
-			time.Sleep(time.Hour)
+			if err := os.WriteFile("hangs", nil, 0o600); err != nil {
+				return mortise.Verdict{}, err
+			}
+			select {}
 		}
 		return mortise.Verdict{Allow: true}, nil
-	}, mortise.Priority(7), mortise.Deadline(3*time.Second))
+	}, mortise.Priority(7), mortise.Deadline(guardianDeadline))
 	p.Run()
 }
 
 const guardianPython = `
-import os, time
+import os, threading
 from mortise import Context, Plugin, PluginError
 
 plugin = Plugin("guardian_python", version="1.0.0")
@@ -93,7 +102,7 @@ def opened(payload):
 async def louder(payload: dict):
     return None if payload["text"] == "leave me" else {**payload, "text": payload["text"] + "!"}
 
-@plugin.hook("tool.before@v1", priority=7, deadline_ms=3000)
+@plugin.hook("tool.before@v1", priority=7, deadline_ms=10000)
 def guard(payload: dict, ctx: Context) -> dict:
     text = payload["args"].get("text")
     def changed(value):
@@ -111,14 +120,15 @@ def guard(payload: dict, ctx: Context) -> dict:
     if text == "crash":
         os._exit(9)
     if text == "hang":
-        time.sleep(3600)
+        open("hangs", "w").close()
+        threading.Event().wait()
     return {"allow": True}
 
 plugin.run()
 `
 
 const guardianTypescript = `
-import { readlinkSync } from "node:fs";
+import { readlinkSync, writeFileSync } from "node:fs";
 import { Plugin, PluginError, t, type ToolBeforeV1, type Verdict } from "mortise";
 
 const plugin = new Plugin("guardian_typescript", { version: "1.0.0" });
@@ -128,7 +138,7 @@ plugin.tool("seen", { description: "What was heard, and by which process.", outp
   ({ opened: heard, pid: process.pid, space: readlinkSync("/proc/self/ns/pid") }));
 plugin.hook("session.opened@v1", {}, () => heard++);
 plugin.hook("channel.message.in@v1", {}, async (payload) => payload.text === "leave me" ? undefined : { ...payload, text: payload.text + "!" });
-plugin.hook("tool.before@v1", { priority: 7, deadlineMs: 3000 }, (payload, ctx): Verdict<ToolBeforeV1> => {
+plugin.hook("tool.before@v1", { priority: 7, deadlineMs: 10000 }, (payload, ctx): Verdict<ToolBeforeV1> => {
   const changed = (text: string) => ({ allow: true, payload: { ...payload, args: { ...payload.args, text } } });
   switch (payload.args["text"]) {
     case "refuse": return { allow: false, reason: "not for " + ctx.agent };
@@ -137,7 +147,7 @@ plugin.hook("tool.before@v1", { priority: 7, deadlineMs: 3000 }, (payload, ctx):
     case "nonsense": return [true] as unknown as Verdict<ToolBeforeV1>;
     case "fail": throw new PluginError("it did not look", { code: "NO_RULES" });
     case "crash": process.exit(9);
-    case "hang": for (;;);
+    case "hang": writeFileSync("hangs", ""); for (;;);
   }
   return { allow: true };
 });
@@ -165,6 +175,8 @@ func TestProcessesHearOfEvents(t *testing.T) {
 	}
 	a := agentHome(t, newTalker(t), "")
 	register(t, a, upper(t), true)
+	whole := t
+	var hangs sync.WaitGroup // for their deadlines, all at the same time
 	for name, dir := range dirs {
 		t.Run(name, func(t *testing.T) {
 			id := "agent-of-" + strings.TrimPrefix(name, "guardian_")
@@ -177,8 +189,35 @@ func TestProcessesHearOfEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 			guarded(t, a.Kernel.Call, i, id, name)
+			if t.Failed() {
+				return
+			}
+			hangs.Go(func() {
+				v, err := askGuardian(context.Background(), i, "hang")
+				if err != nil || !failedWith(v, name, plugin.CodeTimeout) {
+					whole.Errorf("%s, which does not answer: %+v, %v", name, v, err)
+				}
+			})
 		})
 	}
+	hangs.Wait()
+	for name := range dirs {
+		i, err := a.Agents.Instance(t.Context(), "local", "agent-of-"+strings.TrimPrefix(name, "guardian_"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		healthy(t, i)
+	}
+}
+
+// askGuardian emits a veto event with a text in its arguments.
+func askGuardian(ctx context.Context, i *agent.Instance, text string) (event.Verdict, error) {
+	e, _ := event.Find(event.ToolBefore)
+	p, err := event.NewPayload(e.Example)
+	if err != nil {
+		return event.Verdict{}, err
+	}
+	return i.Bus().Veto(ctx, event.ToolBefore, p.With("args", fmt.Sprintf(`{"text":%q}`, text)))
 }
 
 // guarded puts a guardian to the test.
@@ -239,58 +278,54 @@ func guarded(t *testing.T, call func(context.Context, plugin.Call) (plugin.Resul
 		t.Errorf("a refusal: %v", err)
 	}
 
-	// One that fails is told, in time, and the next event finds it well.
-	const deadline, slack = 3 * time.Second, 250 * time.Millisecond
-	veto := func(text string) (event.Verdict, time.Duration) {
-		began := time.Now()
-		v, err := i.Bus().Veto(ctx, event.ToolBefore, example(event.ToolBefore).With("args", fmt.Sprintf(`{"text":%q}`, text)))
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		return v, time.Since(began)
-	}
+	// One that fails is told, and the next event finds it well.
 	for text, codes := range map[string][]plugin.Code{
-		"fail": {plugin.CodePluginError}, "nonsense": {plugin.CodePluginError}, "crash": {plugin.CodeCrashed}, "hang": {plugin.CodeTimeout},
+		"fail": {plugin.CodePluginError}, "nonsense": {plugin.CodePluginError}, "crash": {plugin.CodeCrashed},
 		// Under the race detector a Go plugin may be at 10 MB longer than its deadline.
 		"much": {plugin.CodeLimitExceeded, plugin.CodeMalformedResponse, plugin.CodeTimeout},
 	} {
-		v, took := veto(text)
-		if len(v.Failed) != 1 || v.Failed[0].Plugin != name || !v.Failed[0].Guards {
-			t.Errorf("%s: %+v", text, v)
-			continue
+		v, err := askGuardian(ctx, i, text)
+		if err != nil || !failedWith(v, name, codes...) {
+			t.Errorf("%s: %+v, %v", text, v, err)
 		}
-		if !slices.Contains(codes, plugin.CodeOf(v.Failed[0].Err)) {
-			t.Errorf("%s: %v", text, v.Failed[0].Err)
-		}
-		if took > deadline+slack {
-			t.Errorf("%s: it took %s", text, took)
-		}
-		healthy(t, veto)
+		healthy(t, i)
 	}
 
 	// So is one that is killed while it is asked.
 	s := seen()
 	pid := outside(t, s.Space, s.PID)
-	time.AfterFunc(200*time.Millisecond, func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
-	v, took := veto("hang")
-	if len(v.Failed) != 1 || plugin.CodeOf(v.Failed[0].Err) != plugin.CodeCrashed || took > deadline+slack {
-		t.Errorf("killed: %+v after %s", v, took)
+	type answer struct {
+		event.Verdict
+		err error
 	}
-	healthy(t, veto)
+	answered := make(chan answer, 1)
+	go func() {
+		v, err := askGuardian(ctx, i, "hang")
+		answered <- answer{v, err}
+	}()
+	testwait.Until(t, "the guardian hangs", func() bool {
+		_, err := os.Stat(fmt.Sprintf("/proc/%d/cwd/hangs", pid))
+		return err == nil
+	})
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	if v := testwait.Receive(t, "the answer for a killed guardian", answered); v.err != nil || !failedWith(v.Verdict, name, plugin.CodeCrashed) {
+		t.Errorf("killed: %+v, %v", v.Verdict, v.err)
+	}
+	healthy(t, i)
 }
 
 // healthy waits until a guardian answers again.
-func healthy(t *testing.T, veto func(string) (event.Verdict, time.Duration)) {
+func healthy(t *testing.T, i *agent.Instance) {
 	t.Helper()
-	for until := time.Now().Add(20 * time.Second); ; {
-		v, _ := veto("refuse")
-		if !v.Allow && len(v.Failed) == 0 {
-			return
-		}
-		if time.Now().After(until) {
-			t.Fatalf("it did not come back: %+v", v)
-		}
-	}
+	testwait.Until(t, "the guardian refuses", func() bool {
+		v, err := askGuardian(t.Context(), i, "refuse")
+		return err == nil && !v.Allow && len(v.Failed) == 0
+	})
+}
+
+// failedWith reports whether a guardian, and no other plugin, failed with one of the codes.
+func failedWith(v event.Verdict, name string, codes ...plugin.Code) bool {
+	return len(v.Failed) == 1 && v.Failed[0].Plugin == name && v.Failed[0].Guards && slices.Contains(codes, plugin.CodeOf(v.Failed[0].Err))
 }
 
 // outside returns by which number the host knows a process of a PID namespace.

@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/webhook"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/event"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -135,30 +136,30 @@ func remember(t *testing.T, a *app.App, key string) {
 	}
 }
 
-// send does what is due until there is nothing that waits, or the tries are over.
-func send(t *testing.T, a *app.App, tries int) (left int) {
+// send does what is due, once, and returns how many events wait then.
+func send(t *testing.T, a *app.App) (left int) {
 	t.Helper()
 	s := a.Sweeper("webhook")
-	for range tries {
-		due, err := s.Due(t.Context(), 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, item := range due {
-			if err := s.Do(t.Context(), item); err != nil {
-				t.Fatal(err)
-			}
-		}
-		rows, err := a.Store.Outbox(t.Context(), store.OutboxFilter{Tenant: "local"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if left = len(rows); left == 0 {
-			return 0
-		}
-		time.Sleep(5 * time.Millisecond)
+	due, err := s.Due(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return left
+	for _, item := range due {
+		if err := s.Do(t.Context(), item); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := a.Store.Outbox(t.Context(), store.OutboxFilter{Tenant: "local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(rows)
+}
+
+// sendAll does what is due until no event waits.
+func sendAll(t *testing.T, a *app.App) {
+	t.Helper()
+	testwait.Until(t, "no event waits", func() bool { return send(t, a) == 0 })
 }
 
 const upserts = "  - {event: memory.upsert@v1}\n"
@@ -183,9 +184,7 @@ func TestAWebhookHearsOfEventsInTheirOrder(t *testing.T) {
 	a = open(t, home)
 	a.WaitForWebhooks(time.Millisecond, time.Millisecond, time.Millisecond)
 	h.will(says(500, ""), says(503, "later", "Retry-After", "0"), says(200, ""), says(302, "", "Location", "/elsewhere"))
-	if left := send(t, a, 100); left != 0 {
-		t.Errorf("%d still wait", left)
-	}
+	sendAll(t, a)
 	want := "key0 key0 key0 key1 key1 key2 key3 key4"
 	if got := strings.Join(h.heard(t, "key"), " "); got != want || h.forged != 0 {
 		t.Errorf("it was told %q, want %q; %d forged", got, want, h.forged)
@@ -210,9 +209,7 @@ func TestAnEventIsGivenUpAndTheNextGoesOn(t *testing.T) {
 	h.will(says(500, ""), says(500, ""), says(500, ""))
 	remember(t, a, "lost")
 	remember(t, a, "kept")
-	if left := send(t, a, 100); left != 0 {
-		t.Errorf("%d still wait", left)
-	}
+	sendAll(t, a)
 	if got := strings.Join(h.heard(t, "key"), " "); got != "lost lost lost kept" {
 		t.Errorf("it was told %q", got)
 	}
@@ -228,12 +225,11 @@ func TestAWebhookThatIsGoneIsDisabled(t *testing.T) {
 	h.will(says(410, ""))
 	remember(t, a, "one")
 	remember(t, a, "two")
-	if left := send(t, a, 3); left != 0 {
-		t.Errorf("%d still wait", left)
-	}
+	sendAll(t, a)
 	remember(t, a, "three")
-	if left := send(t, a, 3); left != 0 || len(h.heard(t, "key")) != 1 {
-		t.Errorf("%d wait; it was told %q", left, h.heard(t, "key"))
+	sendAll(t, a)
+	if got := h.heard(t, "key"); len(got) != 1 {
+		t.Errorf("it was told %q", got)
 	}
 	if _, err := a.Registry.Find(t.Context(), "audit"); plugin.CodeOf(err) != plugin.CodeDisabled {
 		t.Errorf("the plugin: %v", err)
@@ -251,7 +247,7 @@ func TestAWebhookLeadsNowhereElse(t *testing.T) {
 		a.WaitForWebhooks(time.Hour)
 		h.will(says(307, "", "Location", inside.URL))
 		remember(t, a, "secret")
-		if left := send(t, a, 1); left != 1 {
+		if left := send(t, a); left != 1 {
 			t.Errorf("%s: %d wait", name, left)
 		}
 		rows, err := a.Store.Outbox(t.Context(), store.OutboxFilter{Tenant: "local"})
@@ -284,7 +280,7 @@ func TestAWebhookMayChangeAPrompt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 		defer cancel()
 		ctx, labels = agent.Tainting(ctx)
 		made, err := i.Bus().Transform(ctx, event.ScheduleFired, p)

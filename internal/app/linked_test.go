@@ -5,14 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 )
-
-// followed is longer than the registry lets pass between two looks at linked files.
-const followed = 300 * time.Millisecond
 
 // A linked plugin of hooks is followed: from the next turn on the agent hears with
 // what the file is by then, and goes on without one that cannot be read.
@@ -42,14 +39,24 @@ func TestALinkedHookIsFollowed(t *testing.T) {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	assign(t, a, "desk", "house", true)
+	state := func() string {
+		found, err := a.Registry.Find(t.Context(), "house")
+		if err != nil {
+			return err.Error()
+		}
+		return found.Package.Digest
+	}
 	for turn, c := range []struct{ code, sent string }{
 		{rule("Rule one."), "Rule one."},
 		{rule("Another rule."), "Another rule."},
 		{"export function register(ctx) {", ""},
 		{rule("The last rule."), "The last rule."},
 	} {
+		before := state()
 		keep("index.ts", c.code)
-		time.Sleep(followed)
+		if turn > 0 { // the registry looks at linked files from time to time
+			testwait.Until(t, "the registry has looked at the file", func() bool { return state() != before })
+		}
 		model.say(move{text: "yes"})
 		if _, err := talk(t, a, "desk", "and?"); err != nil {
 			t.Fatal(err)

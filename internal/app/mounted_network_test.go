@@ -64,7 +64,7 @@ func mcpFetcher() {
 		},
 		"dial": func(at string) (string, error) {
 			network, address, _ := strings.Cut(at, " ")
-			conn, err := net.DialTimeout(network, address, time.Second)
+			conn, err := net.DialTimeout(network, address, time.Minute)
 			if err != nil {
 				return "", err
 			}
@@ -83,7 +83,7 @@ func mcpFetcher() {
 				return "", err
 			}
 			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+			_ = conn.SetDeadline(time.Now().Add(time.Minute))
 			if _, err := io.WriteString(conn, text); err != nil {
 				return "", err
 			}

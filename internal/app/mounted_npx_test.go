@@ -75,7 +75,7 @@ func TestAServerThatNpxFetches(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"/usr/bin/node", "/usr/bin/npm"} {
 		if _, err := os.Stat(program); err != nil {
-			t.Skip("there is no " + program)
+			t.Skip("this test needs " + program + ", which is not installed; install it to run the test")
 		}
 	}
 	npm := npmRegistry(t)

@@ -11,12 +11,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -239,15 +239,16 @@ func TestDriftOfAMountedServer(t *testing.T) {
 				t.Errorf("the tool that did not change: %v", err)
 			}
 			if c.same {
-				if waits(t, a, false) {
+				if _, err := a.Registry.Repin(t.Context(), "notes", nil); err != nil { // it looks at once
+					t.Error(err)
+				}
+				if waits(t, a) {
 					t.Error("it is said to be another")
 				}
 				return
 			}
 
-			if !waits(t, a, true) {
-				t.Fatal("nothing waits for a person")
-			}
+			comesToWait(t, a, true)
 			review, err := a.Registry.Review(t.Context(), "notes", false)
 			if err != nil {
 				t.Fatal(err)
@@ -265,9 +266,7 @@ func TestDriftOfAMountedServer(t *testing.T) {
 			if _, err := call(t, a, "notes/search", "{}"); err != nil {
 				t.Errorf("a server that went back: %v", err)
 			}
-			if waits(t, a, false) {
-				t.Error("what the server went back from still waits")
-			}
+			comesToWait(t, a, false)
 
 			s.lists(changed, c.change(twoTools())...)
 			if _, err := a.Registry.Repin(t.Context(), "notes", nil); err != nil {
@@ -291,30 +290,36 @@ func TestDriftOfAMountedServer(t *testing.T) {
 			if c.name != "" {
 				return
 			}
-			if _, err := a.Registry.Repin(t.Context(), "notes", nil); err != nil || !waits(t, a, true) {
-				t.Errorf("the definition from before the approval does not wait: %v", err)
+			if _, err := a.Registry.Repin(t.Context(), "notes", nil); err != nil {
+				t.Errorf("the definition from before the approval: %v", err)
 			}
+			comesToWait(t, a, true)
 		})
 	}
 }
 
-// waits reports whether a version of notes waits for a person. What is expected may take a moment.
-func waits(t *testing.T, a *app.App, expected bool) bool {
+// waits reports whether a version of notes waits for a person.
+func waits(t *testing.T, a *app.App) bool {
 	t.Helper()
-	until := time.Now().Add(5 * time.Second)
-	for {
-		shown, err := a.Registry.Show(t.Context(), "notes")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if now := len(shown.Waiting) > 0; now == expected || time.Now().After(until) {
-			return now
+	shown, err := a.Registry.Show(t.Context(), "notes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(shown.Waiting) > 0
+}
+
+// comesToWait calls notes until a version of it waits for a person, or none does.
+func comesToWait(t *testing.T, a *app.App, expected bool) {
+	t.Helper()
+	testwait.Until(t, fmt.Sprintf("a version waits for a person: %t", expected), func() bool {
+		if waits(t, a) == expected {
+			return true
 		}
 		if _, err := call(t, a, "notes/write", "{}"); err != nil {
 			t.Log(err)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return false
+	})
 }
 
 // What cannot be mounted is refused, before the server is asked where that is possible.
@@ -522,11 +527,7 @@ func TestErrorsOfAMountedServer(t *testing.T) {
 	if code := plugin.CodeOf(err); err == nil || code != plugin.CodeOutcomeUnknown && code != plugin.CodeCancelled {
 		t.Errorf("a call that was cancelled after the server had it: %+v, %v", res, err)
 	}
-	select {
-	case <-cancelled:
-	case <-time.After(5 * time.Second):
-		t.Error("the server did not hear that the call is cancelled")
-	}
+	testwait.Receive(t, "the server hears that the call is cancelled", cancelled)
 	s.answer = nil
 	s.CloseClientConnections() // one of them waits for changes of the list
 	s.Close()

@@ -15,13 +15,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/adapter"
 	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -186,13 +186,32 @@ var ways = map[string]map[string]way{
 	},
 	"OriginCall": {
 		"of a plugin": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // its caller's patience with a person
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			call := asking(plugin.OriginCLI, "caller/ask", fmt.Sprintf(`{"operation":%q,"input":%s}`, operation, input))
-			call.Timeout = 2 * time.Second
-			res, err := a.Kernel.Call(ctx, call)
-			if plugin.CodeOf(err) == plugin.CodeTimeout {
-				return waiting(t, a, operation)
+			call.Timeout = testwait.Limit
+			before := waiting(t, a, operation)
+			var res plugin.Result
+			var err error
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				res, err = a.Kernel.Call(ctx, call)
+			}()
+			asks := false // a person, for whom the caller does not wait here
+			testwait.Until(t, "the call ends or waits for a person", func() bool {
+				select {
+				case <-ended:
+					return true
+				default:
+					asks = waiting(t, a, operation) > before
+					return asks
+				}
+			})
+			cancel()
+			<-ended
+			if asks {
+				return pending
 			}
 			var heard struct {
 				Code plugin.Code `json:"code"`
@@ -249,17 +268,14 @@ func asking(origin plugin.Origin, operation, input string) plugin.Call {
 	return plugin.Call{Tenant: "local", Principal: ann, Asker: "os:1", Origin: origin, Operation: operation, Input: json.RawMessage(input)}
 }
 
-// waiting reports a call of that operation that waits for a person.
-func waiting(t *testing.T, a *app.App, operation string) plugin.Code {
+// waiting returns how many calls of an operation wait for a person.
+func waiting(t *testing.T, a *app.App, operation string) int {
 	t.Helper()
 	rows, err := a.Store.Calls(t.Context(), store.CallFilter{Operation: operation, State: store.CallPending})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rows) == 0 {
-		return plugin.CodeTimeout
-	}
-	return pending
+	return len(rows)
 }
 
 // planned has an agent propose the operation and takes the plan to its end.

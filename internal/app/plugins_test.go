@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -186,13 +187,7 @@ func TestPutPolicy(t *testing.T) {
 	}
 	follows := func(want plugin.Verdict) {
 		t.Helper()
-		for range 1000 {
-			if verdict(running) == want {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Fatalf("the running host never heard of it: %s", verdict(running))
+		testwait.Until(t, "the running host has the policy", func() bool { return verdict(running) == want })
 	}
 	const no = "@id(\"no\") forbid (principal, action == Action::\"execute\", resource == Operation::\"upper/upper\");\n"
 	if n, err := a.As(owner).Policies().Put(t.Context(), "quiet", []byte(no), ""); n.Policies != 1 || err != nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -35,12 +36,8 @@ func TestAClientStateIsOfOneTenantAndExpires(t *testing.T) {
 	if state, err = acme.Seal([]byte("asked"), 20*time.Millisecond, "x"); err != nil {
 		t.Fatal(err)
 	}
-	for until := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := acme.Unseal(state, "x"); plugin.CodeOf(err) == plugin.CodeInvalidInput {
-			break
-		}
-		if time.Now().After(until) {
-			t.Fatal("it does not expire")
-		}
-	}
+	testwait.Until(t, "the state expires", func() bool {
+		_, err := acme.Unseal(state, "x")
+		return plugin.CodeOf(err) == plugin.CodeInvalidInput
+	})
 }

@@ -28,7 +28,7 @@ func (a *App) Work(ctx context.Context) error {
 	defer stop()
 	return worker.Run(ctx, worker.Options{
 		Queue: a.Jobs, Sweepers: a.Sweepers, Recover: a.Ledger.Recover,
-		Workers: a.Config.Workers, Drain: time.Duration(a.Config.Drain), Log: a.log,
+		Workers: a.Config.Workers, Drain: time.Duration(a.Config.Drain), SweepEvery: a.sweepEvery, Log: a.log,
 	})
 }
 

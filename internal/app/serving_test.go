@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -69,7 +70,7 @@ func TestAHostWhoseLedgerIsNotWrittenSaysSo(t *testing.T) {
 	}
 	is := func(what string, code int, trouble string) {
 		t.Helper()
-		within(t, what, func() bool {
+		testwait.Until(t, what, func() bool {
 			pid, why := setup.Serving(home)
 			return ready() == code && pid == os.Getpid() && why == trouble
 		})

@@ -22,7 +22,7 @@ import (
 // past edits the database of a data directory past the host.
 func past(t *testing.T, home string, statements ...string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(home, sqlite.File)+"?_pragma=busy_timeout(10000)")
+	db, err := sql.Open("sqlite", filepath.Join(home, sqlite.File)+"?_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
 	}

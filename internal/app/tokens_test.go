@@ -88,6 +88,8 @@ func TestATokenStandsForItsPrincipal(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 	}
+	now := time.Now()
+	auth.Now = func() time.Time { return now } // no bucket fills
 	for range 2000 {
 		if _, err = auth.Token(ctx, "guess", "127.0.0.3"); plugin.CodeOf(err) == plugin.CodeRateLimited {
 			break
@@ -128,16 +130,9 @@ func TestARevokedTokenIsRefusedWithinASecond(t *testing.T) {
 	if _, err := a.Host.For(caller).Tokens().Revoke(ctx, made.ID); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(1500 * time.Millisecond); ; time.Sleep(50 * time.Millisecond) {
-		if _, err = auth.Token(ctx, text, ""); err != nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("it is taken for longer than a second")
-		}
-	}
-	if plugin.CodeOf(err) != plugin.CodeUnauthenticated {
-		t.Error(err)
+	auth.Now = func() time.Time { return time.Now().Add(time.Second + 1) }
+	if _, err := auth.Token(ctx, text, ""); plugin.CodeOf(err) != plugin.CodeUnauthenticated {
+		t.Errorf("a second after it was revoked, the token is answered %v", err)
 	}
 	_, text, err = root.Tokens().Create(ctx, host.NewToken{Name: "laptop", For: "bob"})
 	if err != nil {

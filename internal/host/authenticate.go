@@ -28,6 +28,7 @@ const (
 type Authenticator struct {
 	// Signed returns whose token that a provider signed it is. There are none where it is nil.
 	Signed func(ctx context.Context, text string) (Machine, error)
+	Now    func() time.Time // the clock
 
 	host  *Host
 	looks *ratelimit.Limiter[string] // by address
@@ -45,7 +46,10 @@ type knownToken struct {
 
 // Authenticator returns what authenticates callers of this host.
 func (h *Host) Authenticator() *Authenticator {
-	return &Authenticator{host: h, looks: ratelimit.New[string](lookRate, lookBurst, addresses), wrong: ratelimit.New[string](wrongRate, wrongBurst, addresses), known: map[string]knownToken{}}
+	return &Authenticator{
+		Now: time.Now, host: h, known: map[string]knownToken{},
+		looks: ratelimit.New[string](lookRate, lookBurst, addresses), wrong: ratelimit.New[string](wrongRate, wrongBurst, addresses),
+	}
 }
 
 // ErrToken is what every token that is not valid is refused with.
@@ -79,7 +83,7 @@ func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, e
 	if c, ok := a.believed(hash); ok {
 		return c, nil
 	}
-	if wait := a.looks.Take(from, 1, time.Now()); wait > 0 {
+	if wait := a.looks.Take(from, 1, a.Now()); wait > 0 {
 		return Caller{}, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many tokens come from this address", RetryAfter: wait}
 	}
 	a.mu.Lock()
@@ -90,7 +94,7 @@ func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, e
 		return Caller{}, err
 	}
 	a.looks.Give(from, 1) // of many good ones an address may send as many as they are for
-	until := time.Now().Add(believed)
+	until := a.Now().Add(believed)
 	if !expires.IsZero() && expires.Before(until) {
 		until = expires
 	}
@@ -119,7 +123,7 @@ func (a *Authenticator) believed(hash string) (Caller, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	k, ok := a.known[hash]
-	if ok && time.Now().After(k.until) {
+	if ok && a.Now().After(k.until) {
 		delete(a.known, hash)
 		ok = false
 	}
@@ -141,7 +145,7 @@ func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c C
 	if !there {
 		row = &tokenRow{Hash: hashToken("none")}
 	}
-	same, now, known := subtle.ConstantTimeCompare([]byte(row.Hash), []byte(hash)) == 1, time.Now(), row.UsedFrom == from
+	same, now, known := subtle.ConstantTimeCompare([]byte(row.Hash), []byte(hash)) == 1, a.Now(), row.UsedFrom == from
 	if !known && a.wrong.Left(id, now) < 1 {
 		return c, expires, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many wrong secrets come for this token", RetryAfter: time.Second}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -73,7 +74,7 @@ func newNameserver(t *testing.T, zone map[string][]reply) *nameserver {
 			}
 			all.Go(func() {
 				defer conn.Close()
-				_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+				_ = conn.SetDeadline(time.Now().Add(testwait.Limit))
 				var size uint16
 				for binary.Read(conn, binary.BigEndian, &size) == nil {
 					question := make([]byte, size)

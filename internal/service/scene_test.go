@@ -14,6 +14,7 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	connections "github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/plugin"
@@ -194,7 +195,7 @@ func newCanary(t *testing.T) canary {
 			mu.Lock()
 			n++
 			mu.Unlock()
-			_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+			_ = conn.SetDeadline(time.Now().Add(testwait.Limit))
 			_, _ = conn.Read(make([]byte, 4096))
 			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\ncanary")
 			conn.Close()

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 )
 

@@ -13,14 +13,11 @@ import (
 	"github.com/mortise-dev/mortise/protocol/protocoltest"
 )
 
-// TestTranscripts builds the reference plugin and plays the host's part of
+// TestTranscripts plays the host's part of
 // every recorded conversation to it.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
-	bin := t.TempDir() + "/reference"
-	if out, err := exec.Command("go", "build", "-o", bin, "./reference").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := testinput.Reference(t)
 	transcripts, err := protocoltest.Load("../../protocol/testdata")
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 
 	_ "github.com/oapi-codegen/runtime" // the client that is generated imports it
 
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 )
 
@@ -91,7 +92,7 @@ func TestTheClientInTypeScript(t *testing.T) {
 func TestTheClientOfMCPInTypeScript(t *testing.T) {
 	t.Parallel()
 	dir := clientsOfMCP(t)
-	binary := program(t)
+	binary := testinput.Host(t)
 	server, token := serveWith(t, binary)
 	for _, args := range [][]string{{"http", server, token}, {"stdio", binary, server, token}} {
 		if said := run(t, dir, "node", append([]string{"call.mjs"}, args...)...); said != `true {"text":"FROM TYPESCRIPT"} true -32602` {
@@ -150,21 +151,10 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	return lines[len(lines)-1]
 }
 
-// program returns where the command line is.
-func program(t *testing.T) string {
-	t.Helper()
-	binary := os.Getenv("MORTISE_TEST_BINARY")
-	if binary == "" {
-		binary = filepath.Join(t.TempDir(), "mortise")
-		run(t, "../..", "go", "build", "-o", binary, "./cmd/mortise")
-	}
-	return binary
-}
-
 // serve starts a host that has the plugin, and returns where it listens with a token.
 func serve(t *testing.T) (server, token string) {
 	t.Helper()
-	return serveWith(t, program(t))
+	return serveWith(t, testinput.Host(t))
 }
 
 func serveWith(t *testing.T, binary string) (server, token string) {

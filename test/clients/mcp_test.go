@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testinput"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // gated asks bob about desk/gated. Those in confirming may also answer for themselves.
@@ -56,7 +59,7 @@ func TestTheClientsOfMCPInTypeScriptAreAsked(t *testing.T) {
 			confirming = append(confirming, c.who)
 		}
 	}
-	h := begin(t, program(t), map[string]string{
+	h := begin(t, testinput.Host(t), map[string]string{
 		"gated.cedar": gated,
 		"mortise.yaml": fmt.Sprintf("sandbox: best-effort\npolicy: {default: none, files: [gated.cedar], groups: {people: [%s], confirming: [%s]}}\napprovals: {by: [bob]}\n",
 			strings.Join(people, ", "), strings.Join(confirming, ", ")),
@@ -175,12 +178,12 @@ func (h *host) calls(t *testing.T, token string) string {
 // recorded waits for the ledger to have a call of an operation by a principal, and says how it ended.
 func (h *host) recorded(t *testing.T, who, operation string) string {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if entry := h.entry(t, who, operation); entry != "" {
-			return entry
-		}
-	}
-	return "nothing within 10 s"
+	var entry string
+	testwait.Until(t, "the ledger has the call", func() bool {
+		entry = h.entry(t, who, operation)
+		return entry != ""
+	})
+	return entry
 }
 
 func (h *host) entry(t *testing.T, who, operation string) (said string) {

@@ -26,6 +26,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
 )
 
@@ -390,7 +391,8 @@ func goOn(p *os.Process, ended <-chan struct{}) bool {
 			return false
 		}
 		if _, state, _ := strings.Cut(string(stat), ") "); strings.HasPrefix(state, "T") {
-			time.Sleep(3*time.Second + time.Duration(rand.Int64N(int64(2*time.Second)))) // the lease is 2 s
+			<-time.After(3 * time.Second) // the lease is 2 s
+			testwait.RandomMoment(2 * time.Second)
 			_ = p.Signal(syscall.SIGCONT)
 			return true
 		}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // A live is a host that runs while its disk fails.
@@ -159,8 +161,8 @@ func TestAFullDiskNeverTurnsAnEffectIntoAFailureAndItGoesOnByItself(t *testing.T
 			t.Fatal(err)
 		}
 		// It goes on by itself, and under the same keys nothing happens twice.
-		deadline := time.Now().Add(30 * time.Second)
-		for again := lines; ; time.Sleep(100 * time.Millisecond) {
+		again := lines
+		testwait.Until(t, when+", and then room: every call ends", func() bool {
 			var open []line
 			answers := l.make(again)
 			c.neverFailed(when+", and then room", again, answers)
@@ -169,13 +171,9 @@ func TestAFullDiskNeverTurnsAnEffectIntoAFailureAndItGoesOnByItself(t *testing.T
 					open = append(open, o)
 				}
 			}
-			if again = open; len(open) == 0 {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s, and then room: %s is %+v", when, open[0].Key, answers[open[0].Key])
-			}
-		}
+			again = open
+			return len(open) == 0
+		})
 	}
 	t.Logf("%v, %d refused for want of room", c.ended, refused)
 	if refused == 0 {

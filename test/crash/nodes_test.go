@@ -8,8 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
 )
@@ -32,7 +32,7 @@ func TestAPlanOutlivesItsNode(t *testing.T) {
 	if err := submitted.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "two steps have had their effect", func() bool { return first.count(t) >= 2 })
+	testwait.Until(t, "two steps have had their effect", func() bool { return first.count(t) >= 2 })
 	before := first.count(t)
 	if before >= 6 {
 		t.Fatalf("%d steps had their effect before the node was killed", before)
@@ -137,13 +137,4 @@ func (c *trial) count(t *testing.T) (n int) {
 		n += times
 	}
 	return n
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-	}
 }

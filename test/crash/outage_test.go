@@ -333,7 +333,7 @@ func terminate(url string, lasts time.Duration) func() {
 			return
 		}
 		defer conn.Close(context.Background())
-		for until := time.Now().Add(lasts); time.Now().Before(until); time.Sleep(30 * time.Millisecond) {
+		for until := time.Now().Add(lasts); time.Now().Before(until); <-time.After(30 * time.Millisecond) {
 			_, _ = conn.Exec(context.Background(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 			once()
 		}

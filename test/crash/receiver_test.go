@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // startReceiver starts the other side in a process of its own.
@@ -67,9 +68,9 @@ func receive() {
 		}
 		mu.Unlock()
 		if strings.HasPrefix(order.Key, "slow") {
-			time.Sleep(200 * time.Millisecond)
+			<-time.After(200 * time.Millisecond)
 		}
-		time.Sleep(time.Duration(rand.Int64N(int64(4 * time.Millisecond))))
+		testwait.RandomMoment(4 * time.Millisecond)
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, text)
 	})

@@ -262,7 +262,7 @@ func (s settings) survivors(box *sandbox.Sandbox, r *run) error {
 		if grown = canary.Lingering(s.Mark); !slices.ContainsFunc(lingerers, func(who string) bool { return grown[who] == 0 }) {
 			break
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 	for _, who := range lingerers {
 		if grown[who] == 0 {
@@ -277,7 +277,7 @@ func (s settings) survivors(box *sandbox.Sandbox, r *run) error {
 		if left = canary.Lingering(s.Mark); len(left) == 0 {
 			break
 		}
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 	}
 	for _, who := range lingerers {
 		a := attempt{Probe: "survivor." + who, Outcome: "denied", Detail: "gone"}

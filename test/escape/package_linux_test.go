@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 )
 
 // TestAPackageIsDataToTheHost registers, enables, checks and calls packages that
@@ -22,7 +24,7 @@ func TestAPackageIsDataToTheHost(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}
-	self := buildHost(t)
+	self := testinput.Host(t)
 	for _, user := range []uint32{0, 65534} {
 		t.Run(fmt.Sprintf("under user %d", user), func(t *testing.T) {
 			if user != 0 && os.Geteuid() != 0 {
@@ -115,21 +117,6 @@ func namingPackages(t *testing.T, tree, home, hidden, elsewhere, canary string) 
 		}
 	}
 	return names
-}
-
-// buildHost builds mortise, or takes the one that was built.
-func buildHost(t *testing.T) string {
-	t.Helper()
-	if built := os.Getenv("MORTISE_TEST_BINARY"); built != "" {
-		return built
-	}
-	program := filepath.Join(t.TempDir(), "mortise")
-	cmd := exec.Command("go", "build", "-o", program, "../../cmd/mortise")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building mortise: %v\n%s", err, said)
-	}
-	return program
 }
 
 // write writes files beneath dir, by pairs of path and text.

@@ -342,7 +342,7 @@ func (h *hostProcess) measure() func(t *testing.T) []int64 {
 func (h *hostProcess) measured(t *testing.T, d time.Duration) []int64 {
 	t.Helper()
 	stop := h.measure()
-	time.Sleep(d)
+	<-time.After(d)
 	return stop(t)
 }
 
@@ -453,6 +453,6 @@ func killMarked(text string) {
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 }

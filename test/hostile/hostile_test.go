@@ -241,7 +241,7 @@ func (h *hostProcess) try(t *testing.T, c *trial, fault func(format string, args
 		return false
 	}
 	if ask(c.want, true) && c.then != nil {
-		time.Sleep(50 * time.Millisecond)
+		<-time.After(50 * time.Millisecond)
 		ask(c.then, false)
 	}
 }

@@ -2,12 +2,13 @@ package hostile
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // trees are what runs when a host is killed: processes of every sort, that hold
@@ -56,9 +57,9 @@ func TestNothingOutlivesAKilledHost(t *testing.T) {
 		}
 		// Kill it once there are some, at any moment after.
 		for begun := time.Now(); len(marked(dir.dir, h.cmd.Process.Pid)) < 8 && time.Since(begun) < 3*time.Second; {
-			time.Sleep(20 * time.Millisecond)
+			<-time.After(20 * time.Millisecond)
 		}
-		time.Sleep(time.Duration(rand.Int64N(int64(300 * time.Millisecond))))
+		testwait.RandomMoment(300 * time.Millisecond)
 		before := marked(dir.dir, h.cmd.Process.Pid)
 		seen += len(before)
 		if err := h.cmd.Process.Kill(); err != nil {
@@ -67,7 +68,7 @@ func TestNothingOutlivesAKilledHost(t *testing.T) {
 		killed := time.Now()
 		left := before
 		for len(left) > 0 && time.Since(killed) < 2*time.Second {
-			time.Sleep(5 * time.Millisecond)
+			<-time.After(5 * time.Millisecond)
 			left = marked(dir.dir)
 		}
 		slowest = max(slowest, time.Since(killed))

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/service/account/accounttest"
 )
 
@@ -167,8 +168,8 @@ func TestNothingThatAuthenticatesIsWrittenDown(t *testing.T) {
 	}
 	// It is killed while it is at work, and says where it was.
 	go n.execute("hold", "held")
-	until(t, "the call is at work", func() bool { return n.left()["held"] == 1 })
-	until(t, "spans are sent", func() bool { return strings.Contains(traces.String(), "desk/upper") })
+	testwait.Until(t, "the call is at work", func() bool { return n.left()["held"] == 1 })
+	testwait.Until(t, "spans are sent", func() bool { return strings.Contains(traces.String(), "desk/upper") })
 	if err := n.process.Process.Signal(syscall.SIGABRT); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
 )
 
@@ -103,7 +104,7 @@ func TestNodesOnOneDatabaseShareTheirEvents(t *testing.T) {
 	reading.Go(func() { r.follow(ctx, b) })
 	defer reading.Wait()
 	defer stop()
-	until(t, "it follows", func() bool { _, opens := r.heard(); return opens == 1 })
+	testwait.Until(t, "it follows", func() bool { _, opens := r.heard(); return opens == 1 })
 	var made []string
 	call := func(n int) {
 		t.Helper()
@@ -117,7 +118,7 @@ func TestNodesOnOneDatabaseShareTheirEvents(t *testing.T) {
 	}
 	hears := func() {
 		t.Helper()
-		until(t, "all were heard of", func() bool { calls, _ := r.heard(); return len(calls) >= len(made) })
+		testwait.Until(t, "all were heard of", func() bool { calls, _ := r.heard(); return len(calls) >= len(made) })
 		if calls, _ := r.heard(); fmt.Sprint(calls) != fmt.Sprint(made) {
 			t.Errorf("heard of\n%v\nand made were\n%v", calls, made)
 		}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
 )
 
@@ -85,7 +86,7 @@ func TestAKeyWhoseHostWasKilled(t *testing.T) {
 		for i := range held {
 			all.Go(func() { lost[i] = n.execute("hold", fmt.Sprint("held", i), "Idempotency-Key", fmt.Sprint("h", i)) })
 		}
-		until(t, "the effects have happened", func() bool { return len(n.left()) == held })
+		testwait.Until(t, "the effects have happened", func() bool { return len(n.left()) == held })
 		n.end(syscall.SIGKILL)
 		all.Wait()
 		for i, a := range lost {
@@ -184,13 +185,13 @@ func endUnderLoad(t *testing.T, n *node, inTime bool) {
 			over.Add(1)
 		})
 	}
-	until(t, "all are on record, and some are held", func() bool { return len(n.left()) > 24 && n.recorded() >= before+flight })
+	testwait.Until(t, "all are on record, and some are held", func() bool { return len(n.left()) > 24 && n.recorded() >= before+flight })
 	if under := flight - over.Load(); under < 200 {
 		t.Errorf("only %d requests are under way", under)
 	}
 	ended := make(chan struct{})
 	go func() { n.end(syscall.SIGTERM); close(ended) }()
-	until(t, "no other request is let in", func() bool { return ask(n.url, n.token, "GET", "/healthz", "").err != nil })
+	testwait.Until(t, "no other request is let in", func() bool { return ask(n.url, n.token, "GET", "/healthz", "").err != nil })
 	release := func() {
 		if err := os.WriteFile(filepath.Join(n.desk, "go"), nil, 0o600); err != nil {
 			t.Error(err)

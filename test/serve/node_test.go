@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/surface/cli"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 )
@@ -62,7 +63,7 @@ func desk(dir string) {
 	}, mortise.Effects("db_write"))
 	mortise.Operator(p, "hold", "Leave a line, and say so when there is a file go.", func(_ *mortise.Call, in text) (map[string]any, error) {
 		answer, err := line(in)
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for range time.Tick(5 * time.Millisecond) {
 			if _, missing := os.Stat(filepath.Join(dir, "go")); missing == nil {
 				break
 			}
@@ -262,7 +263,7 @@ func (n *node) serve(args ...string) {
 	}
 	_, n.at, _ = strings.Cut(line, "listening on http://")
 	n.url = "http://" + n.at
-	until(n.T, "it answers", func() bool { // the listener was there first
+	testwait.Until(n.T, "it answers", func() bool { // the listener was there first
 		resp, err := http.Get(n.url + "/healthz")
 		if err != nil {
 			return false
@@ -282,16 +283,6 @@ func (n *node) end(sig syscall.Signal) {
 	err := n.process.Wait()
 	if sig != syscall.SIGKILL && err != nil {
 		n.Errorf("it ended with %v: %s", err, n.said)
-	}
-}
-
-// until waits for what has no event of its own, such as a line that a plugin writes.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
 	}
 }
 

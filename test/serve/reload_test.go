@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // While requests come without a pause the configuration is read again 20 times, half of them
@@ -72,7 +74,7 @@ func TestNoRequestFailsWhileTheConfigurationIsReadAgain(t *testing.T) {
 			if err := n.process.Process.Signal(syscall.SIGHUP); err != nil {
 				t.Fatal(err)
 			}
-			until(t, "the signal is heard", func() bool { return as(tokens[i]) == http.StatusOK })
+			testwait.Until(t, "the signal is heard", func() bool { return as(tokens[i]) == http.StatusOK })
 		}
 		if got := as(tokens[i]); got != http.StatusOK {
 			t.Fatalf("round %d: who was named is answered %d", i, got)

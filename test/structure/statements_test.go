@@ -10,7 +10,7 @@ import (
 // site alone, which says so by store.Everywhere.
 var allTenants = map[string]string{
 	"SELECT count(*) FROM entries WHERE chain = $1 AND seq = $2 AND hash = $3": "chains are the site's: is an entry still what an anchor has?",
-	"SELECT c.kb_id, c.document_id, c.n, -found.rank":                          "the scope that the full-text index is asked for begins with the tenant",
+	"WITH found AS MATERIALIZED (SELECT rowid, rank FROM kb_index":             "the scope that the full-text index is asked for begins with the tenant",
 	"SELECT id FROM artifacts WHERE true AND sha256 = ?":                       "files are the site's: may one be removed?",
 	"SELECT ? FROM ? WHERE true AND ?":                                         "verification of signed tables, and of the classes of their values",
 	"SELECT tenant, call_id, n, attempt,":                                      "verification of the effects of live calls",

@@ -50,7 +50,7 @@ policy:
 func openConfigured(t *testing.T, config string) *scene {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not installed")
+		t.Skip("this test needs python3, which is not installed; install it to run the test")
 	}
 	home := t.TempDir()
 	if err := os.WriteFile(filepath.Join(home, "mortise.yaml"), []byte(config), 0o600); err != nil {

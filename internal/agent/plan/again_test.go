@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -108,7 +109,7 @@ func TestAPlanThatRunsIsNotDue(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	eventually(t, func() bool { return len(r.lines(t)) == 1 })
+	testwait.Until(t, "the step has begun", func() bool { return len(r.lines(t)) == 1 })
 	if due, err := r.Due(t.Context(), 10); err != nil || len(due) != 0 {
 		t.Errorf("due are %v, %v", due, err)
 	}

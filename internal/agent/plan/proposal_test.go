@@ -70,7 +70,7 @@ func TestTheBriefOfAnAgent(t *testing.T) {
 	}
 	equal(t, "policies", snapshot.Version, r.policy.Version())
 	equal(t, "verdicts", snapshot.Operations["desk/send"]+" "+snapshot.Operations["desk/draft"]+" "+snapshot.Operations["desk/secret"], "allow_with_approval allow deny")
-	equal(t, "runtime", string(got.Runtime["deadline_ms"])+" "+string(got.Runtime["max_actions"])+" "+string(got.Runtime["max_input_bytes"]), "20000 64 4194304")
+	equal(t, "runtime", string(got.Runtime["deadline_ms"])+" "+string(got.Runtime["max_actions"])+" "+string(got.Runtime["max_input_bytes"]), "300000 64 4194304")
 }
 
 func TestTheInputOfAnAgent(t *testing.T) {

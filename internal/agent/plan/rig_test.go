@@ -255,7 +255,7 @@ func assembled(home string) (_ *rig, closeAll func() error, err error) {
 		{Name: "secret", Kind: plugin.Operator, PolicyTags: []string{"forbidden"}},
 		{Name: "other", Kind: plugin.Operator}, // not on the whitelist
 	} {
-		op.Timeout = 20 * time.Second
+		op.Timeout = 5 * time.Minute // no test waits for its end
 		m.Operations = append(m.Operations, op)
 		in, err := schema.Compile(op.Input)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -164,7 +165,7 @@ func edit(t *testing.T, r *rig, statement string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec("PRAGMA busy_timeout = 5000"); err != nil {
+	if _, err := db.Exec("PRAGMA busy_timeout = 60000"); err != nil {
 		t.Fatal(err)
 	}
 	if res, err := db.Exec(statement); err != nil {
@@ -279,7 +280,7 @@ func TestAPlanWhoseHostIsKilledGoesOnElsewhere(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return len(r.lines(t)) == 2 })
+	testwait.Until(t, "the second step has begun", func() bool { return len(r.lines(t)) == 2 })
 	// While the other host lives, this host does not take the plan over.
 	equal(t, "state", r.run(t, v.ID).State, store.PlanRunning)
 	if err := child.Process.Kill(); err != nil {
@@ -289,7 +290,7 @@ func TestAPlanWhoseHostIsKilledGoesOnElsewhere(t *testing.T) {
 	if err := os.WriteFile(wait, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool {
+	testwait.Until(t, "the killed host is settled", func() bool {
 		n, err := r.ledger.Recover(t.Context())
 		return err == nil && n == 1
 	})
@@ -304,15 +305,6 @@ func TestAPlanWhoseHostIsKilledGoesOnElsewhere(t *testing.T) {
 	equal(t, "state", v.State, store.PlanSucceeded)
 	equal(t, "lines", r.lines(t), "[one two two three]") // s2 has no effects and had not ended; s1 had
 	equal(t, "entries", r.kinds(t, "plan."), "[plan.proposed plan.started plan.started plan.succeeded]")
-}
-
-func eventually(t *testing.T, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it never came to be")
-		}
-	}
 }
 
 func TestAStepThatFailsEndsThePlan(t *testing.T) {
@@ -453,7 +445,7 @@ func TestACancelledPlanRunsNothingMore(t *testing.T) {
 		}
 		ended <- v
 	}()
-	eventually(t, func() bool { return len(r.lines(t)) == 1 })
+	testwait.Until(t, "the step has begun", func() bool { return len(r.lines(t)) == 1 })
 	if _, err := r.Cancel(t.Context(), "local", v.ID, owner, "never mind"); err != nil {
 		t.Fatal(err)
 	}
@@ -499,7 +491,7 @@ func TestALeavingRunFinishesItsStep(t *testing.T) {
 		}
 		ended <- v
 	}()
-	eventually(t, func() bool { return len(r.lines(t)) == 1 })
+	testwait.Until(t, "the step has begun", func() bool { return len(r.lines(t)) == 1 })
 	leave()
 	if err := os.WriteFile(wait, nil, 0o600); err != nil {
 		t.Fatal(err)

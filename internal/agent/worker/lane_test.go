@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent/worker"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/store/job"
 )
 
@@ -64,8 +65,8 @@ func TestNoKindOfWorkStopsTheOthers(t *testing.T) {
 			}
 			for n, b := range boards {
 				if set&(1<<n) != 0 {
-					eventually(t, "the pool is full", func() bool { return full(b) })
-					for i := range 12 { // as many as the queue hands out at a time, and more
+					testwait.Until(t, "the pool is full", func() bool { return full(b) })
+					for i := range 2*workers + 1 { // more than the queue hands out at a time
 						if err := r.queue.Wake(t.Context(), b.kind, "acme", fmt.Sprint("woken", i), time.Time{}); err != nil {
 							t.Fatal(err)
 						}
@@ -75,7 +76,7 @@ func TestNoKindOfWorkStopsTheOthers(t *testing.T) {
 			for n, b := range boards {
 				if set&(1<<n) != 0 {
 					before := b.looks.Load()
-					eventually(t, b.kind+" is looked through", func() bool { return b.looks.Load() > before+1 })
+					testwait.Until(t, b.kind+" is looked through", func() bool { return b.looks.Load() > before+1 })
 					if !full(b) || b.most > workers {
 						t.Errorf("%d of %s at a time", b.most, b.kind)
 					}
@@ -85,7 +86,7 @@ func TestNoKindOfWorkStopsTheOthers(t *testing.T) {
 				if err := r.queue.Wake(t.Context(), b.kind, "acme", "told", time.Time{}); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, b.kind+" goes on", func() bool { return b.count("swept") > 0 && b.count("told") > 0 })
+				testwait.Until(t, b.kind+" goes on", func() bool { return b.count("swept") > 0 && b.count("told") > 0 })
 			}
 		})
 	}

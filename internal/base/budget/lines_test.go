@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // However many lines are read at a time, their buffers stay within the room.

@@ -6,7 +6,9 @@
 package testwait
 
 import (
+	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -54,5 +56,36 @@ func Receive[T any](t testing.TB, value string, c <-chan T) T {
 	case <-deadline.C:
 		t.Fatalf("after %v this did not arrive: %s", Limit, value)
 		panic("unreachable")
+	}
+}
+
+// AtMost fails the test if the work took longer than limit. It does nothing under
+// -short: `make test` also runs on busy machines, and `make test-long` measures.
+func AtMost(t testing.TB, work string, took, limit time.Duration) {
+	t.Helper()
+	if !testing.Short() && took > limit {
+		t.Errorf("%s took %v, want at most %v", work, took, limit)
+	}
+}
+
+// Advance lets d pass on the fake clock of a synctest bubble and then waits until
+// every other goroutine of the bubble is blocked. It panics outside of a bubble,
+// so it never waits for real time.
+func Advance(d time.Duration) {
+	synctest.Wait() // panics outside of a bubble
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// RandomMoment returns after a random time below limit. Campaigns use it so that a
+// fault comes at any moment; no result may depend on the moment.
+func RandomMoment(limit time.Duration) {
+	time.Sleep(rand.N(limit))
+}
+
+// Block never returns. A process that a test starts and kills calls it to stay.
+func Block() {
+	for {
+		time.Sleep(time.Hour)
 	}
 }

@@ -67,3 +67,27 @@ func TestReceiveReturnsTheValueOrFailsAfterTheLimit(t *testing.T) {
 		}
 	})
 }
+
+func TestAdvancePanicsOutsideOfABubble(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("Advance returned outside of a bubble")
+		}
+	}()
+	testwait.Advance(time.Hour)
+}
+
+func TestAdvanceLetsTimersFire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fired := 0
+		time.AfterFunc(time.Minute, func() { fired++ })
+		testwait.Advance(time.Minute - 1)
+		if fired != 0 {
+			t.Error("a timer fired before its time")
+		}
+		testwait.Advance(1)
+		if fired != 1 {
+			t.Errorf("the timer fired %d times, want 1", fired)
+		}
+	})
+}

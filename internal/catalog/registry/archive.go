@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/catalog/pack"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -81,7 +82,7 @@ func (r *Registry) bring(ctx context.Context, digest string) error {
 	if err != nil {
 		return fmt.Errorf("fetching the files of %s: %w", record.title(), err)
 	}
-	defer remove(fetched.dir) // gone already where it was kept
+	defer rmtree.Remove(fetched.dir) // gone already where it was kept
 	if fetched.digest != digest {
 		return errChanged
 	}
@@ -129,7 +130,7 @@ func (d packageStore) unpack(ctx context.Context, r io.Reader) (_ staged, err er
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, remove(p.dir))
+			err = errors.Join(err, rmtree.Remove(p.dir))
 		}
 	}()
 	from, last := tar.NewReader(io.LimitReader(r, maxArchived+pack.MaxHeaders)), ""

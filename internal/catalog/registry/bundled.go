@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -61,7 +62,7 @@ func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error 
 	if err != nil {
 		return err
 	}
-	defer remove(staged.dir) // an installed package has left this directory
+	defer rmtree.Remove(staged.dir) // an installed package has left this directory
 	if known {
 		return r.packages.install(ctx, staged)
 	}

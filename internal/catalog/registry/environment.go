@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/environment"
 	"github.com/mortise-dev/mortise/plugin"
@@ -45,7 +46,7 @@ func (r *Registry) environment(ctx context.Context, ref string, build BuildEnvir
 	if err != nil {
 		return Registered{}, err
 	}
-	defer func() { _ = remove(temp) }()
+	defer func() { _ = rmtree.Remove(temp) }()
 	root := filepath.Join(temp, "package")
 	if err := os.CopyFS(root, os.DirFS(v.pkg.Dir)); err != nil {
 		return Registered{}, err
@@ -120,7 +121,7 @@ func (r *Registry) changeable(ctx context.Context, ref string) (*version, *plugi
 // furnish puts an environment into the package in root, in place of the one that is there.
 func furnish(ctx context.Context, root, temp string, build BuildEnvironment) error {
 	dir, list := filepath.Join(root, environment.Dir), filepath.Join(root, environment.ListFile)
-	if err := remove(dir); err != nil {
+	if err := rmtree.Remove(dir); err != nil {
 		return err
 	}
 	if err := os.Remove(list); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/base/near"
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/service/mount"
 	"github.com/mortise-dev/mortise/plugin"
@@ -149,13 +150,13 @@ func (r *Registry) mount(ctx context.Context, dir, source string, definition []b
 	if err != nil {
 		return Registered{}, err
 	}
-	defer func() { _ = remove(temp) }()
+	defer func() { _ = rmtree.Remove(temp) }()
 	root := filepath.Join(temp, "package")
 	if err := os.CopyFS(root, os.DirFS(dir)); err != nil {
 		return Registered{}, err
 	}
 	file := filepath.Join(root, mount.File)
-	if err := remove(file); err != nil {
+	if err := rmtree.Remove(file); err != nil {
 		return Registered{}, err
 	}
 	if err := os.WriteFile(file, definition, 0o600); err != nil {

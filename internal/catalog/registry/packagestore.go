@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 )
 
 // A packageStore is the directory of installed packages. Each is in a directory named after
@@ -48,7 +50,7 @@ func openPackageStore(dir string) (packageStore, error) {
 			continue
 		}
 		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > abandoned {
-			_ = remove(filepath.Join(dir, entry.Name())) // the next start tries again
+			_ = rmtree.Remove(filepath.Join(dir, entry.Name())) // the next start tries again
 		}
 	}
 	return packageStore{dir}, nil
@@ -99,7 +101,7 @@ func (d packageStore) stage(ctx context.Context, tree fs.FS, open func(file) (io
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, remove(p.dir))
+			err = errors.Join(err, rmtree.Remove(p.dir))
 		}
 	}()
 	for _, f := range files {
@@ -226,7 +228,7 @@ func (d packageStore) install(ctx context.Context, p staged) error {
 	for range 2 {
 		if d.has(p.digest) {
 			if found, err := digestDir(ctx, place, true); err == nil && found == p.digest {
-				return remove(p.dir)
+				return rmtree.Remove(p.dir)
 			} else if ctx.Err() != nil { // it was not read to its end
 				return ctx.Err()
 			}
@@ -257,19 +259,5 @@ func (d packageStore) discard(digest string) error {
 	if err := os.Rename(d.path(digest), aside); err != nil {
 		return err
 	}
-	return remove(aside)
-}
-
-// remove removes a directory with what it holds, read-only or not.
-func remove(dir string) error {
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			err = os.Chmod(path, 0o700)
-		}
-		return err
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return os.RemoveAll(dir)
+	return rmtree.Remove(aside)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/pack"
 	"github.com/mortise-dev/mortise/plugin"
@@ -39,7 +40,7 @@ func (d packageStore) unpackFile(ctx context.Context, from, at string) (dir, roo
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, remove(dir))
+			err = errors.Join(err, rmtree.Remove(dir))
 			dir, root = "", ""
 		}
 	}()

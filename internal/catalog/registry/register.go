@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/pack"
 	"github.com/mortise-dev/mortise/internal/catalog/signed"
@@ -93,7 +94,7 @@ func (r *Registry) register(ctx context.Context, path string, o RegisterOptions)
 		} else if err != nil {
 			return RegisterReport{}, err
 		}
-		defer remove(dir)
+		defer rmtree.Remove(dir)
 		root = inside
 		source = fromFile(path, inside)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/catalog/pack"
 	"github.com/mortise-dev/mortise/internal/catalog/signed"
 	"github.com/mortise-dev/mortise/plugin"
@@ -28,7 +29,7 @@ func (r *Registry) signedCopy(ctx context.Context, path string) (at string, by s
 	if err != nil {
 		return "", "", drop, err
 	}
-	drop = func() { _ = remove(dir) } // what stays is taken away at a later start
+	drop = func() { _ = rmtree.Remove(dir) } // what stays is taken away at a later start
 	defer func() {
 		if err != nil {
 			drop()

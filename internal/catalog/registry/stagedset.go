@@ -3,6 +3,8 @@ package registry
 import (
 	"context"
 	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 )
 
 // A stagedSet holds the packages that one registration has staged, by the directory
@@ -41,7 +43,7 @@ func (s *stagedSet) of(ctx context.Context, dir string) (*stagedPackage, error) 
 // remove deletes the staged packages that were not installed.
 func (s *stagedSet) remove() {
 	for _, p := range s.byDir {
-		_ = remove(p.dir) // an installed package has left this directory
+		_ = rmtree.Remove(p.dir) // an installed package has left this directory
 	}
 }
 

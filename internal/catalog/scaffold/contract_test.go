@@ -31,7 +31,7 @@ func TestEachContractHasAPlugin(t *testing.T) {
 			}
 			for _, program := range []string{"python3", "node"} {
 				if _, err := exec.LookPath(program); err != nil {
-					t.Skipf("%s is not on this machine's PATH", program)
+					t.Skipf("%s is not in PATH: install it", program)
 				}
 			}
 			dir := written(t, "hello", lang)

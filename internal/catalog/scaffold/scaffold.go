@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/base/pattern"
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/runtime/script"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -204,12 +205,12 @@ func write(dir string, content map[string][]byte) (err error) {
 			return
 		}
 		if fresh {
-			_ = os.RemoveAll(dir)
+			_ = rmtree.Remove(dir)
 			return
 		}
 		for name := range content {
 			top, _, _ := strings.Cut(name, "/")
-			_ = os.RemoveAll(filepath.Join(dir, top))
+			_ = rmtree.Remove(filepath.Join(dir, top))
 		}
 	}()
 	for name, data := range content {

@@ -32,7 +32,7 @@ func written(t *testing.T, name, lang string) string {
 	t.Helper()
 	if program := needs[lang]; program != "" {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not on this machine's PATH", program)
+			t.Skipf("%s is not in PATH: install it", program)
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "new", name)

@@ -167,18 +167,21 @@ func TestAnAttemptWithoutItsJournalRunsNothing(t *testing.T) {
 // operation.
 func TestAWaitingCallersPatienceCutsNothingOff(t *testing.T) {
 	t.Parallel()
-	b, _, call, id := sentOnce(t, func(t *plugin.Target) { t.Operation.Timeout = 1500 * time.Millisecond })
+	b, _, call, id := sentOnce(t)
+	b.Kernel.Now = func() time.Time { return time.Now().Add(time.Hour) } // so that the next attempt is due
+	call.Patience = 5 * time.Second
 	inner := b.do
+	patience := call.Patience
 	b.do = func(ctx context.Context, target *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {
 		res, err := inner(ctx, target, call, s)
 		select {
-		case <-time.After(time.Second):
+		case <-time.After(patience): // the waiting began before
 		case <-ctx.Done():
 			return plugin.Result{}, context.Cause(ctx)
 		}
 		return res, err
 	}
-	res, err := b.Call(t.Context(), call) // the next attempt is due in a second
+	res, err := b.Call(t.Context(), call)
 	if err != nil || res.Status != plugin.Succeeded || res.CallID != id {
 		t.Errorf("%+v, %v; it is %s", res, err, b.state(t, id))
 	}

@@ -334,15 +334,20 @@ func TestTwoApproversAtOnce(t *testing.T) {
 func TestAThousandCallsWithOneKey(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, []policy.Rule{{Effects: []string{"*"}}}, target(t, "mail", "send", operator("gmail_send")))
+	const callers = 50
+	var begun sync.WaitGroup
+	begun.Add(callers)
+	var sent atomic.Int64
 	b.do = func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error) {
-		time.Sleep(50 * time.Millisecond)
-		return plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(fmt.Sprintf(`{"sent":%d}`, time.Now().UnixNano()))}, nil
+		begun.Wait()
+		return plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(fmt.Sprintf(`{"sent":%d}`, sent.Add(1)))}, nil
 	}
 	answers := make([]string, 1000)
 	var wg sync.WaitGroup
-	for caller := range 50 {
+	for caller := range callers {
 		wg.Go(func() {
-			for i := caller; i < len(answers); i += 50 {
+			begun.Done()
+			for i := caller; i < len(answers); i += callers {
 				call := asking("mail/send", `{"n":1}`)
 				call.Key = "order-1"
 				res, err := b.Call(t.Context(), call)

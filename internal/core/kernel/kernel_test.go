@@ -130,7 +130,7 @@ func target(t testing.TB, name, operation string, change ...func(*plugin.Target)
 	if err != nil {
 		t.Fatal(err)
 	}
-	op := &plugin.Operation{Name: operation, Kind: plugin.Tool, Timeout: 5 * time.Second}
+	op := &plugin.Operation{Name: operation, Kind: plugin.Tool, Timeout: time.Minute}
 	target := &plugin.Target{
 		Manifest:  &plugin.Manifest{Name: name, Version: "1.2.3", Operations: []*plugin.Operation{op}},
 		Operation: op, Package: plugin.Package{Digest: "sha256:" + name}, Input: in, Output: schema.Any,
@@ -438,13 +438,17 @@ func TestARefusalBurnsNoKey(t *testing.T) {
 func TestManyCallersWithOneKeyCauseOneEffect(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, []policy.Rule{{Effects: []string{"*"}}}, target(t, "mail", "send", operator("gmail_send")))
+	const callers = 50
+	var begun sync.WaitGroup
+	begun.Add(callers)
 	b.do = func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error) {
-		time.Sleep(10 * time.Millisecond)
+		begun.Wait()
 		return plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(`"sent"`)}, nil
 	}
 	var wg sync.WaitGroup
-	for range 50 {
+	for range callers {
 		wg.Go(func() {
+			begun.Done()
 			call := asking("mail/send", `{"n":1}`)
 			call.Key = "order-1"
 			res, err := b.Call(t.Context(), call)

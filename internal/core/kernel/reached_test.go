@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -163,13 +164,11 @@ func TestEveryCallThatWasMadeHasAnEntryWhenTheHostCloses(t *testing.T) {
 					if err != nil && plugin.CodeOf(err) != plugin.CodeUnavailable {
 						t.Errorf("a call ended with %v", err)
 					}
-					if err != nil {
-						time.Sleep(time.Millisecond)
-					}
 				}
 			})
 		}
-		time.Sleep(time.Duration(5+5*round) * time.Millisecond)
+		most := int64(8 + 8*round)
+		testwait.Until(t, "some calls were made", func() bool { return made.Load() >= most })
 		if err := b.Kernel.Close(); err != nil {
 			t.Fatal(err)
 		}

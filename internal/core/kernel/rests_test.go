@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -102,10 +103,13 @@ func TestOneQuestionIsAskedAtATime(t *testing.T) {
 	b.do = func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error) {
 		return plugin.Result{Status: plugin.InProgress}, nil
 	}
+	const callers = 16
+	var begun sync.WaitGroup
+	begun.Add(callers)
 	var asked atomic.Int64
 	b.reconcile = func(context.Context, *plugin.Target, *plugin.Call, []protocol.Effect, plugin.Services) (protocol.Reconciled, error) {
 		asked.Add(1)
-		time.Sleep(50 * time.Millisecond)
+		begun.Wait()
 		return protocol.Reconciled{Outcome: protocol.OutcomeSucceeded, Data: []byte(`1`)}, nil
 	}
 	res, err := b.Call(t.Context(), asking("mail/send", `{}`))
@@ -113,8 +117,9 @@ func TestOneQuestionIsAskedAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
-	for range 16 {
+	for range callers {
 		all.Go(func() {
+			begun.Done()
 			if err := b.Kernel.Reconcile(t.Context(), "local", res.CallID); err != nil {
 				t.Error(err)
 			}
@@ -131,14 +136,15 @@ func TestOneQuestionIsAskedAtATime(t *testing.T) {
 func TestWhoHangsUpWhileWaitingEndsNoCall(t *testing.T) {
 	t.Parallel()
 	for _, queued := range []bool{false, true} {
-		b := newBundle(t, []policy.Rule{{Effects: []string{"*"}}}, target(t, "mail", "send", operator("a")))
-		begun := make(chan struct{})
+		st := &readStore{read: make(chan struct{}, 1)}
+		b := newBundleOn(t, func(inner store.Store) store.Store { st.Store = inner; return st },
+			[]policy.Rule{{Effects: []string{"*"}}}, target(t, "mail", "send", operator("a")))
+		begun, finish := make(chan struct{}), make(chan struct{})
 		b.do = func(ctx context.Context, _ *plugin.Target, call *plugin.Call, _ plugin.Services) (plugin.Result, error) {
 			close(begun)
-			select {
-			case <-ctx.Done():
+			<-finish
+			if ctx.Err() != nil {
 				return plugin.Result{}, said{context.Cause(ctx), true}
-			case <-time.After(300 * time.Millisecond):
 			}
 			return plugin.Result{Status: plugin.Succeeded, Data: call.Input}, nil
 		}
@@ -159,11 +165,19 @@ func TestWhoHangsUpWhileWaitingEndsNoCall(t *testing.T) {
 		waiting, hangUp := context.WithCancelCause(t.Context())
 		go func() {
 			<-begun
-			time.Sleep(50 * time.Millisecond)
+			if !queued {
+				testwait.Receive(t, "the second caller looks how the call stands", st.read)
+			}
 			hangUp(plugin.Errorf(plugin.CodeCancelled, "enough"))
+			if queued { // the waiting caller runs the call
+				close(finish)
+			}
 		}()
 		if res, err := b.Call(waiting, call); !queued && plugin.CodeOf(err) != plugin.CodeCancelled {
 			t.Errorf("the second caller hung up and hears %+v, %v", res, err)
+		}
+		if !queued {
+			close(finish)
 		}
 		row, err := b.store.CallByKey(t.Context(), "local", "mail/send", "k:once")
 		if err = errors.Join(err, <-first); err != nil {
@@ -173,4 +187,18 @@ func TestWhoHangsUpWhileWaitingEndsNoCall(t *testing.T) {
 			t.Errorf("queued %t: %+v, %v, %d runs", queued, done, err, b.runs.Load())
 		}
 	}
+}
+
+// A readStore says when the row of a call is read.
+type readStore struct {
+	store.Store
+	read chan struct{}
+}
+
+func (s *readStore) Call(ctx context.Context, tenant, id string) (*store.CallRow, error) {
+	select {
+	case s.read <- struct{}{}:
+	default:
+	}
+	return s.Store.Call(ctx, tenant, id)
 }

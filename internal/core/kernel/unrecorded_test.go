@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -109,11 +109,7 @@ func TestEntriesThatFindNoRoomAreWrittenOnceThereIsSome(t *testing.T) {
 		t.Error("all calls were answered while nothing could be written")
 	}
 	f.at.Store(0)
-	for deadline := time.Now().Add(10 * time.Second); call() != nil; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the disk has room, and nothing is recorded")
-		}
-	}
+	testwait.Until(t, "a call is recorded now that the disk has room", func() bool { return call() == nil })
 	if err := b.ledger.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}

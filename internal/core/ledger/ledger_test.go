@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
@@ -84,11 +86,7 @@ func TestRecordIsBehindUntilItIsDue(t *testing.T) {
 	if err := l.Record(t.Context(), "t", plugin.EntryCallSucceeded, record("a"), at, false); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); len(onDisk(t, st)) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the entry was never written")
-		}
-	}
+	testwait.Until(t, "the entry is written", func() bool { return len(onDisk(t, st)) > 0 })
 	e, err := st.Entry(t.Context(), 1, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -157,11 +155,13 @@ func TestCloseWritesTheRest(t *testing.T) {
 // A slow store holds up every write until it may go on, or fails it.
 type slow struct {
 	store.Store
-	gate chan struct{}
-	err  error
+	gate   chan struct{}
+	err    error
+	writes atomic.Int64 // that were begun
 }
 
 func (s *slow) Write(ctx context.Context, fn func(store.Tx) error) error {
+	s.writes.Add(1)
 	<-s.gate
 	if s.err != nil {
 		return s.err
@@ -169,33 +169,44 @@ func (s *slow) Write(ctx context.Context, fn func(store.Tx) error) error {
 	return s.Store.Write(ctx, fn)
 }
 
+// A watched context calls done when a caller is about to wait for its end.
+type watched struct {
+	context.Context
+	done func()
+}
+
+func (w watched) Done() <-chan struct{} {
+	w.done()
+	return w.Context.Done()
+}
+
 func TestFullBufferBlocks(t *testing.T) {
 	st := &slow{Store: openStore(t, t.TempDir()), gate: make(chan struct{})}
 	l := openLedger(t, st, ledger.Options{Flush: never, Buffer: 4})
-	const n = 100
-	done := make(chan error, n)
-	for i := range n {
-		go func() {
-			done <- l.Record(context.Background(), "t", plugin.EntryCallSucceeded, record(fmt.Sprint(i)), at, false)
-		}()
+	add := func(ctx context.Context, id string) error {
+		return l.Record(ctx, "t", plugin.EntryCallSucceeded, record(id), at, false)
 	}
-	accepted := func() (got int) {
-		for {
-			select {
-			case err := <-done:
-				if err != nil {
-					t.Error(err)
-				}
-				got++
-			case <-time.After(30 * time.Millisecond):
-				return got
-			}
+	const inWrite, inBuffer, waiting = 2, 4, 94
+	for i := range inWrite { // half of the buffer is what a write begins with
+		if err := add(t.Context(), fmt.Sprint("w", i)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	// One write is under way with what it took, and behind it the buffer is full.
-	before := accepted()
-	if before < 4 || before > 8 {
-		t.Errorf("%d entries were accepted by a buffer of 4", before)
+	testwait.Until(t, "a write is under way", func() bool { return st.writes.Load() > 0 })
+	for i := range inBuffer {
+		if err := add(t.Context(), fmt.Sprint("b", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan error, waiting)
+	var blocked atomic.Int64
+	for i := range waiting {
+		ctx := watched{context.Background(), sync.OnceFunc(func() { blocked.Add(1) })}
+		go func() { done <- add(ctx, fmt.Sprint(i)) }()
+	}
+	testwait.Until(t, "every other caller waits", func() bool { return blocked.Load() == waiting })
+	if got := len(done); got != 0 {
+		t.Errorf("%d entries were accepted by a buffer that is full", got)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -203,16 +214,16 @@ func TestFullBufferBlocks(t *testing.T) {
 		t.Errorf("a cancelled caller who waited for room got %v", err)
 	}
 	close(st.gate)
-	for range n - before {
-		if err := <-done; err != nil {
+	for range waiting {
+		if err := testwait.Receive(t, "the end of a call of Record", done); err != nil {
 			t.Error(err)
 		}
 	}
 	if err := l.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := onDisk(t, st); len(got) != n {
-		t.Errorf("%d entries are on the disk, want %d", len(got), n)
+	if got, want := onDisk(t, st), inWrite+inBuffer+waiting; len(got) != want {
+		t.Errorf("%d entries are on the disk, want %d", len(got), want)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -16,21 +17,32 @@ import (
 // A refusing store does not write while it has a reason.
 type refusing struct {
 	store.Store
-	reason atomic.Pointer[error]
+	reason   atomic.Pointer[error]
+	refusals atomic.Int64
+	most     int64 // refusals before it writes again; 0 for no limit
 }
 
 func (r *refusing) because(err error) { r.reason.Store(&err) }
 
+// refusal returns why the store does not write now.
+func (r *refusing) refusal() error {
+	reason := r.reason.Load()
+	if reason == nil || *reason == nil || r.most > 0 && r.refusals.Add(1) > r.most {
+		return nil
+	}
+	return *reason
+}
+
 func (r *refusing) Write(ctx context.Context, fn func(store.Tx) error) error {
-	if reason := r.reason.Load(); reason != nil && *reason != nil {
-		return *reason
+	if err := r.refusal(); err != nil {
+		return err
 	}
 	return r.Store.Write(ctx, fn)
 }
 
 func (r *refusing) WriteLast(ctx context.Context, fn func(store.Tx) error) error {
-	if reason := r.reason.Load(); reason != nil && *reason != nil {
-		return *reason
+	if err := r.refusal(); err != nil {
+		return err
 	}
 	return r.Store.WriteLast(ctx, fn)
 }
@@ -66,16 +78,13 @@ func TestAStoreThatRefusesForAWhileLosesNoEntry(t *testing.T) {
 			if err := add("taken"); err != nil {
 				t.Fatal(err)
 			}
-			for l.Writing() == nil {
-				time.Sleep(time.Millisecond)
-			}
+			testwait.Until(t, "the ledger says that it is not written", func() bool { return l.Writing() != nil })
 			if err := add("refused"); !errors.Is(err, c.cause) {
 				t.Errorf("while the store refuses, a call is recorded: %v", err)
 			}
 			st.because(nil)
-			deadline := time.Now().Add(10 * time.Second)
-			for c.passes && l.Writing() != nil && time.Now().Before(deadline) {
-				time.Sleep(10 * time.Millisecond)
+			if c.passes {
+				testwait.Until(t, "the ledger is written again", func() bool { return l.Writing() == nil })
 			}
 			if err := l.Writing(); (err == nil) != c.passes {
 				t.Errorf("once the store takes writes: %v", err)
@@ -104,13 +113,12 @@ func TestAStoreThatRefusesForAWhileLosesNoEntry(t *testing.T) {
 // A ledger that closes while the store refuses waits for it a little.
 func TestALedgerThatClosesWaitsForAStoreThatRefuses(t *testing.T) {
 	t.Parallel()
-	st := &refusing{Store: openStore(t, t.TempDir())}
+	st := &refusing{Store: openStore(t, t.TempDir()), most: 2}
 	l := openLedger(t, st, ledger.Options{Flush: never})
 	if err := l.Record(t.Context(), "t", plugin.EntryCallSucceeded, record("taken"), at, false); err != nil {
 		t.Fatal(err)
 	}
 	st.because(errors.New("database is locked (5)"))
-	time.AfterFunc(1500*time.Millisecond, func() { st.because(nil) })
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/chain"
@@ -314,9 +315,10 @@ func TestVerifyWhileWriting(t *testing.T) {
 			}
 		}
 	}()
-	for _, err := store.ReadKey(dir); err != nil; _, err = store.ReadKey(dir) { // it comes with the first entry
-		time.Sleep(time.Millisecond)
-	}
+	testwait.Until(t, "the key is written, with the first entry", func() bool {
+		_, err := store.ReadKey(dir)
+		return err == nil
+	})
 	for range 10 {
 		if r := verify(t, dir); r.Fault != nil {
 			t.Errorf("found %+v", r.Fault)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -53,18 +54,6 @@ func (f *follower) heard() []string {
 	return append([]string{}, f.said...)
 }
 
-// until waits for something that happens soon.
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for range 5000 {
-		if so() {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatalf("%s: that never was so", what)
-}
-
 func (f *follower) verdict() plugin.Verdict {
 	return f.Decide(target("mail", "read", plugin.Tool), &plugin.Call{Principal: plugin.Principal{ID: "ann"}}).Verdict
 }
@@ -95,17 +84,22 @@ func TestARunningEngineFollowsItsFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.cedar")
 	replace(t, dir, map[string]string{"a.cedar": permitAll})
-	f := follow(t, policy.Files(dir, "*.cedar"))
+	var asked atomic.Int64
+	files := policy.Files(dir, "*.cedar")
+	f := follow(t, func() ([]policy.Document, error) {
+		asked.Add(1)
+		return files()
+	})
 	before := f.Version()
 	replace(t, dir, map[string]string{"b.cedar": none})
-	until(t, "a new file counts", func() bool { return f.verdict() == plugin.Deny })
+	testwait.Until(t, "a new file counts", func() bool { return f.verdict() == plugin.Deny })
 	if f.Version() == before {
 		t.Error("other policies have the same version")
 	}
 	if err := os.Remove(filepath.Join(dir, "b.cedar")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a file that is gone does not", func() bool { return f.verdict() == plugin.Allow })
+	testwait.Until(t, "a file that is gone does not", func() bool { return f.verdict() == plugin.Allow })
 	if f.Version() != before {
 		t.Error("the same policies have another version")
 	}
@@ -113,8 +107,9 @@ func TestARunningEngineFollowsItsFiles(t *testing.T) {
 	for text, place := range map[string]string{mistyped: "a.cedar:3:11: attribute `scops` in context not found", unknown: "a.cedar:1:22: unrecognized entity type `Rol`", none + "forbd": "a.cedar:2:1: "} {
 		n := len(f.heard())
 		replace(t, dir, map[string]string{"a.cedar": text})
-		until(t, "it is said", func() bool { return len(f.heard()) > n })
-		time.Sleep(20 * time.Millisecond)
+		testwait.Until(t, "it is said", func() bool { return len(f.heard()) > n })
+		seen := asked.Load()
+		testwait.Until(t, "the files are read some times more", func() bool { return asked.Load() > seen+3 })
 		if got := f.heard()[n:]; len(got) != 1 || !strings.Contains(got[0], place) {
 			t.Errorf("%q, want once %q", got, place)
 		}
@@ -126,12 +121,12 @@ func TestARunningEngineFollowsItsFiles(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a set that is gone is said", func() bool { return len(f.heard()) > n })
+	testwait.Until(t, "a set that is gone is said", func() bool { return len(f.heard()) > n })
 	if f.verdict() != plugin.Allow {
 		t.Error("a set that is gone allows nothing any more, and forbids nothing")
 	}
 	replace(t, dir, map[string]string{"a.cedar": none})
-	until(t, "a repaired file counts", func() bool { return f.verdict() == plugin.Deny })
+	testwait.Until(t, "a repaired file counts", func() bool { return f.verdict() == plugin.Deny })
 	if got := f.heard(); got[len(got)-1] != "fine again" {
 		t.Errorf("%q", got)
 	}
@@ -153,12 +148,12 @@ func TestWhatIsCaughtHalfWrittenIsNotUsed(t *testing.T) {
 		return []policy.Document{{Name: "a", Text: []byte(text)}}, nil
 	}))
 	first := f.Version()
-	until(t, "it was asked often", func() bool { return asked.Load() > 50 })
+	testwait.Until(t, "it was asked often", func() bool { return asked.Load() > 50 })
 	if f.Version() != first {
 		t.Error("what was found once is in force")
 	}
 	still.Store(true)
-	until(t, "what stays counts", func() bool { return f.verdict() == plugin.Allow })
+	testwait.Until(t, "what stays counts", func() bool { return f.verdict() == plugin.Allow })
 }
 
 // TestAFileOfTheSameTimeAndSizeIsReadAgain as long as it is fresh, when two
@@ -219,14 +214,14 @@ func TestARunningEngineFollowsWhatIsStored(t *testing.T) {
 		return []policy.Document{{Name: "stored/a", Text: []byte(text.Load().(string))}}, nil
 	}))
 	text.Store(mistyped)
-	until(t, "a slip is said", func() bool { return len(f.heard()) == 1 })
+	testwait.Until(t, "a slip is said", func() bool { return len(f.heard()) == 1 })
 	text.Store("")
-	until(t, "that it is away is said", func() bool { return len(f.heard()) == 2 })
+	testwait.Until(t, "that it is away is said", func() bool { return len(f.heard()) == 2 })
 	if f.verdict() != plugin.Allow || !strings.Contains(f.heard()[0], "stored/a:3:11: attribute `scops`") || !strings.Contains(f.heard()[1], away.Error()) {
 		t.Errorf("%s, %q", f.verdict(), f.heard())
 	}
 	text.Store(none)
-	until(t, "a change counts", func() bool { return f.verdict() == plugin.Deny })
+	testwait.Until(t, "a change counts", func() bool { return f.verdict() == plugin.Deny })
 }
 
 // TestTheVersionIsThatOfAllThatDecides: what is known of principals, and the

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/tail"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres"
@@ -71,7 +72,7 @@ func reader(t *testing.T, tl *tail.Tail, after string, want bool) *tail.Reader {
 // next reads n entries and returns their subjects.
 func next(t *testing.T, r *tail.Reader, n int) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 	defer cancel()
 	var got []string
 	for range n {
@@ -216,7 +217,7 @@ func TestManyReadersWhileManyWrite(t *testing.T) {
 					return
 				}
 				for range 1 + i*7 {
-					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 					e, err := r.Next(ctx, ctx)
 					if cancel(); err != nil {
 						t.Error(err)

@@ -16,6 +16,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/mortise-dev/mortise/internal/base/filelock"
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host/config"
@@ -64,7 +65,7 @@ func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error)
 		return m, plugin.Errorf(plugin.CodeUnavailable, "another backup of %s is being made; wait for it to end", home)
 	}
 	defer lock.Remove()
-	if err := os.RemoveAll(temp); err != nil {
+	if err := rmtree.Remove(temp); err != nil {
 		return m, err
 	}
 	w, err := backup.Create(o.File, o.Force, o.Recipients...)
@@ -76,7 +77,7 @@ func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error)
 	}
 	b.w = w
 	m = backup.Manifest{Version: version.Host, MadeAt: now(), Database: "sqlite", Notes: []string{}, Heads: []backup.Head{}}
-	if err := errors.Join(b.all(ctx, &m), os.RemoveAll(temp)); err != nil {
+	if err := errors.Join(b.all(ctx, &m), rmtree.Remove(temp)); err != nil {
 		return m, errors.Join(err, w.Abort())
 	}
 	if err := w.Finish(ctx, &m); err != nil {

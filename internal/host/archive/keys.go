@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store/backup"
 	"github.com/mortise-dev/mortise/plugin"
@@ -110,5 +111,5 @@ func (r *Restored) takeKeys(staged string, take bool) error {
 	if left {
 		r.Manifest.Notes = append(r.Manifest.Notes, "The backup has keys, which were left out: --with-keys puts them into the data directory.")
 	}
-	return os.RemoveAll(dir)
+	return rmtree.Remove(dir)
 }

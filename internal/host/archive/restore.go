@@ -15,6 +15,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/mortise-dev/mortise/internal/base/filelock"
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
@@ -91,7 +92,7 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 	if err != nil {
 		return r, &setup.Error{Err: fmt.Errorf("the backup cannot be put beside %s: %w", home, err)}
 	}
-	defer func() { err = errors.Join(err, removeAll(staged)) }()
+	defer func() { err = errors.Join(err, rmtree.Remove(staged)) }()
 	if _, err := backup.Extract(ctx, o.File, staged, o.Identities...); err != nil {
 		return r, refusedBackup(o.File, err)
 	}
@@ -105,7 +106,7 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, removeAll(tables)) }()
+	defer func() { err = errors.Join(err, rmtree.Remove(tables)) }()
 	if err := r.check(ctx, staged); err != nil {
 		return r, err
 	}
@@ -370,7 +371,7 @@ func (r *Restored) put(staged, home string, before bool) error {
 		return err
 	}
 	if aside != "" && !before { // it had nothing but the keys, which were taken along
-		return os.RemoveAll(aside)
+		return rmtree.Remove(aside)
 	}
 	r.Before = aside
 	return nil
@@ -384,15 +385,4 @@ func syncAll(dir string) error {
 		}
 		return store.SyncDir(path)
 	})
-}
-
-// removeAll is os.RemoveAll, for directories too that cannot be written to.
-func removeAll(dir string) error {
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			return os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }

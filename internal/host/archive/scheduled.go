@@ -274,7 +274,7 @@ func KeepBackups(ctx context.Context, series func() Series, log *slog.Logger) {
 	defer look.Stop()
 	for {
 		if s := series(); s.Settings.Schedule != "" {
-			s.advance(ctx, log)
+			s.Advance(ctx, log)
 		}
 		select {
 		case <-ctx.Done():
@@ -284,8 +284,8 @@ func KeepBackups(ctx context.Context, series func() Series, log *slog.Logger) {
 	}
 }
 
-// advance writes a backup if one is due and no other host is writing it.
-func (s Series) advance(ctx context.Context, log *slog.Logger) {
+// Advance writes a backup if one is due and no other host is writing it. It logs errors.
+func (s Series) Advance(ctx context.Context, log *slog.Logger) {
 	failed := func(err error) {
 		if ctx.Err() == nil {
 			log.Error("the scheduled backup failed; it is tried again later", "directory", s.Settings.Directory, "retry_after", retryAfter.String(), "cause", err.Error())

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/internal/base/filelock"
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 )
 
 // A Scratch is where one host has the scratch directories of its plugins. Its
@@ -42,7 +43,7 @@ func OpenScratch(root string, alone func() bool) (*Scratch, error) {
 
 // Close removes the directory.
 func (s *Scratch) Close() error {
-	err := os.RemoveAll(s.Dir)
+	err := rmtree.Remove(s.Dir)
 	s.lock.Remove()
 	return err
 }
@@ -68,7 +69,7 @@ func sweepScratch(root string, alone func() bool) {
 		if err != nil || lock == nil {
 			continue
 		}
-		if os.RemoveAll(dir) == nil {
+		if rmtree.Remove(dir) == nil {
 			lock.Remove()
 		} else {
 			lock.Release()
@@ -91,7 +92,7 @@ func sweepLoose(root string, listed []os.DirEntry, alone func() bool) {
 		return
 	}
 	for _, e := range listed {
-		_ = os.RemoveAll(filepath.Join(root, e.Name())) // what cannot be removed is left to the next host
+		_ = rmtree.Remove(filepath.Join(root, e.Name())) // what cannot be removed is left to the next host
 	}
 }
 

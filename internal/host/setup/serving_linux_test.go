@@ -6,7 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // A host that was killed serves nothing, also where no one waits for its process: commands
@@ -14,7 +15,12 @@ import (
 func TestAKilledHostServesNothing(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	cmd := exec.Command("sleep", "60")
+	cmd := exec.Command("cat") // it reads its input until it is killed
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -28,12 +34,8 @@ func TestAKilledHostServesNothing(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if pid, _ := Serving(home); pid == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal("a host that was killed serves")
-		}
-	}
+	testwait.Until(t, "the killed host serves nothing", func() bool {
+		pid, _ := Serving(home)
+		return pid == 0
+	})
 }

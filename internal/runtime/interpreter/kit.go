@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 )
 
 // A kit is an SDK that the host carries, and its place on disk: a directory
@@ -61,7 +63,7 @@ func (k *kit) write(place string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temp)
+	defer rmtree.Remove(temp)
 	if err := os.Chmod(temp, 0o755); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -130,7 +131,7 @@ func (r *Runner) launch(ctx context.Context, l launch, log func(line string)) (*
 	c.exited, c.drained = make(chan struct{}), make(chan struct{})
 	theirs, err := c.pipes()
 	if err != nil {
-		_ = os.RemoveAll(scratch)
+		_ = rmtree.Remove(scratch)
 		return nil, failed(err)
 	}
 	c.proc, err = r.sandbox.Start(ctx, sandbox.Spec{
@@ -139,7 +140,7 @@ func (r *Runner) launch(ctx context.Context, l launch, log func(line string)) (*
 	closeAll(theirs[:]...)
 	if err != nil {
 		closeAll(c.stdin, c.stdout, c.stderr)
-		_ = os.RemoveAll(scratch)
+		_ = rmtree.Remove(scratch)
 		return nil, named(l.name, plugin.AsError(err))
 	}
 	go c.drain(log)
@@ -245,7 +246,7 @@ func (c *child) release() {
 		_ = c.root.Close()
 	}
 	c.mu.Unlock()
-	_ = os.RemoveAll(c.scratch)
+	_ = rmtree.Remove(c.scratch)
 }
 
 // waitExit reports whether the process ended within d.

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // A burst is taken in at once, and a flood at its pace.

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox/wire"
 )
 
@@ -149,7 +150,7 @@ func (s *Sandbox) try() (Report, error) {
 	if err != nil {
 		return failed(fmt.Errorf("no directory to try a sandbox in: %w", err))
 	}
-	defer os.RemoveAll(scratch)
+	defer rmtree.Remove(scratch)
 	if scratch, err = filepath.Abs(scratch); err != nil {
 		return failed(err)
 	}

@@ -16,7 +16,8 @@ func TestTheLauncherThatIsCarriedIsUpToDate(t *testing.T) {
 		t.Skip("needs the embedded launcher: run make build before the tests")
 	}
 	built := filepath.Join(t.TempDir(), "cage")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w -buildid=", "-o", built, "../../../cmd/cage")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags=grpcnotrace", "-gcflags=all=-dwarf=false",
+		"-ldflags=-s -w -buildid=", "-o", built, "../../../cmd/cage")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)

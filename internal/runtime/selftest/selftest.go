@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
@@ -74,7 +75,7 @@ func (r Runner) runToItsEnd(ctx context.Context, argv, reads []string) (out, las
 	if err != nil {
 		return nil, nil, state, err
 	}
-	defer os.RemoveAll(scratch)
+	defer rmtree.Remove(scratch)
 	var opened []*os.File
 	defer func() {
 		for _, f := range opened {

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		os.Exit(reader.Main(os.Args[2:], os.Stdin, os.Stdout))
 	}
 	if len(os.Args) > 1 && os.Args[1] == hang {
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour) // until the process is killed
 	}
 	code := m.Run()
 	if err := goleak.Find(); err != nil {
@@ -89,7 +89,7 @@ func open(t *testing.T, change func(*extract.Options)) *extract.Extractor {
 func needsPDFium(t *testing.T, needed bool) {
 	t.Helper()
 	if raced && needed {
-		t.Skip("PDFium takes minutes to compile under the race detector; test/run.sh runs this package without it")
+		t.Skip("PDFium takes minutes to compile under the race detector; make test runs this package without it")
 	}
 }
 
@@ -241,7 +241,7 @@ func TestFormatsGiveTheirText(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			needsPDFium(t, strings.Contains(strings.ToLower(test.name), "pdf"))
 			if raced && strings.Contains(test.name, "inflates") {
-				t.Skip("inflating takes a minute under the race detector; test/run.sh runs this package without it")
+				t.Skip("inflating takes a minute under the race detector; make test runs this package without it")
 			}
 			got, err := x.Extract(t.Context(), test.file, extract.Fallback)
 			if err != nil {
@@ -337,7 +337,7 @@ func TestBadFilesAreRefused(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			needsPDFium(t, strings.Contains(strings.ToLower(test.name), "pdf"))
 			if raced && strings.Contains(test.name, "inflates") {
-				t.Skip("inflating takes a minute under the race detector; test/run.sh runs this package without it")
+				t.Skip("inflating takes a minute under the race detector; make test runs this package without it")
 			}
 			got, err := x.Extract(t.Context(), test.file, extract.Fallback)
 			var refused *extract.Refusal
@@ -386,10 +386,9 @@ func TestAWorkerThatHangsIsEnded(t *testing.T) {
 	x := open(t, func(o *extract.Options) {
 		o.Command, o.Timeout, o.Dir = []string{o.Command[0], hang}, 300*time.Millisecond, ""
 	})
-	began := time.Now()
 	_, err := x.Extract(t.Context(), extract.File{Data: docx()}, extract.Fallback)
-	if took := time.Since(began); plugin.CodeOf(extract.Coded(err)) != plugin.CodeTimeout || took > 5*time.Second {
-		t.Errorf("%v after %s", err, took)
+	if plugin.CodeOf(extract.Coded(err)) != plugin.CodeTimeout {
+		t.Errorf("%v, want code %s", err, plugin.CodeTimeout)
 	}
 }
 
@@ -508,7 +507,7 @@ func TestWithoutTesseract(t *testing.T) {
 func TestRealTesseract(t *testing.T) {
 	needsPDFium(t, true)
 	if _, err := exec.LookPath("tesseract"); err != nil {
-		t.Skip("tesseract is not installed")
+		t.Skip("tesseract is not installed: apt-get install tesseract-ocr")
 	}
 	x := open(t, func(o *extract.Options) { o.Tesseract = "" })
 	got, err := x.Extract(t.Context(), extract.File{Data: pdf("", "Printed words")}, extract.Always)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/internal/service/extract/document"
 	"github.com/mortise-dev/mortise/plugin"
@@ -254,7 +255,7 @@ func (o *Options) start(ctx context.Context, argv, read []string) (proc *sandbox
 			_ = f.Close()
 		}
 		if err != nil {
-			_ = os.RemoveAll(scratch)
+			_ = rmtree.Remove(scratch)
 		}
 	}()
 	theirIn, stdin, err := os.Pipe()
@@ -309,7 +310,7 @@ func finish(proc *sandbox.Process, stdin, stdout *os.File, scratch string) {
 	case <-time.After(endTime): // leave it to the kernel
 	}
 	_ = stdout.Close()
-	_ = os.RemoveAll(scratch)
+	_ = rmtree.Remove(scratch)
 }
 
 // close ends the worker for good. It may be called again.

@@ -218,9 +218,12 @@ func TestRetryAfterIsRespected(t *testing.T) {
 		if a := d.ask(Query{}); a.OK || len(d.waits) != 0 || !strings.Contains(a.Err.Message, "too late") || a.Attempts != 1 {
 			t.Errorf("an hour: %+v after %v", a, d.waits)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		w.script(w.no(503, "overloaded_error"))
+		w.mu.Lock()
+		w.asked = nil
+		w.mu.Unlock()
+		w.script(after(w, "1"), after(w, "2"), after(w, "31"))
 		d = newDesk(t, nil, w.model("m", Light))
 		if a := d.askAs(ctx, caller(), Query{}); a.OK || len(d.waits) != 2 || !strings.Contains(a.Err.Message, "too late") {
 			t.Errorf("beyond the deadline: %+v after %v", a, d.waits)
@@ -408,14 +411,13 @@ func TestASlowModelEndsWithItsAttempt(t *testing.T) {
 		}
 		<-r.Context().Done()
 	}
-	d := newDesk(t, func(o *Options) { o.Timeout = 200 * time.Millisecond }, w.model("m", Light))
+	d := newDesk(t, func(o *Options) { o.Timeout = 3 * time.Second }, w.model("m", Light))
 	if a := d.ask(Query{}); !a.OK || a.Attempts != 2 || d.kept[0].Record.Attempts[0].Outcome != "timeout" {
 		t.Errorf("got %+v", a)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	w.answer = func(_ http.ResponseWriter, r *http.Request, _ int) { <-r.Context().Done() }
-	if a := d.askAs(ctx, caller(), Query{}); a.OK || a.Err.Kind != Timeout || a.Attempts != 1 || !strings.Contains(a.Err.Message, "deadline") {
+	late, expire := expiring(t.Context())
+	w.answer = func(_ http.ResponseWriter, r *http.Request, _ int) { expire(); <-r.Context().Done() }
+	if a := d.askAs(late, caller(), Query{}); a.OK || a.Err.Kind != Timeout || a.Attempts != 1 || !strings.Contains(a.Err.Message, "deadline") {
 		t.Errorf("the call's deadline: %+v", a)
 	}
 }

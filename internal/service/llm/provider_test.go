@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -233,20 +234,42 @@ func TestAnEmptyAnswerIsAnAnswer(t *testing.T) {
 	}
 }
 
+// An expired context is one whose deadline a test decides.
+type expired struct {
+	context.Context
+	done chan struct{}
+}
+
+// expiring returns a context whose deadline passes when expire is called.
+func expiring(ctx context.Context) (late context.Context, expire func()) {
+	c := expired{ctx, make(chan struct{})}
+	return c, sync.OnceFunc(func() { close(c.done) })
+}
+
+func (c expired) Done() <-chan struct{} { return c.done }
+
+func (c expired) Err() error {
+	select {
+	case <-c.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 func TestASlowAnswerIsATimeoutAndACancelIsNot(t *testing.T) {
 	t.Parallel()
 	eachWire(t, func(t *testing.T, w *wire) {
 		arrived := make(chan struct{}, 2)
 		w.answer = func(_ http.ResponseWriter, r *http.Request, _ int) { arrived <- struct{}{}; <-r.Context().Done() }
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		_, err := w.provider().Complete(ctx, Request{Model: "m", Prompt: "p", MaxTokens: 5})
+		late, expire := expiring(t.Context())
+		go func() { <-arrived; expire() }()
+		_, err := w.provider().Complete(late, Request{Model: "m", Prompt: "p", MaxTokens: 5})
 		var e *Error
 		if !errors.As(err, &e) || e.Kind != Timeout || !e.Sent {
 			t.Errorf("slow: %+v", err)
 		}
-		<-arrived
-		ctx, cancel = context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-arrived; cancel() }()
 		_, err = w.provider().Complete(ctx, Request{Model: "m", Prompt: "p", MaxTokens: 5})
 		if !errors.As(err, &e) || e.Kind != Cancelled || !e.Sent {

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // TestAWaitingRetryHoldsNoSlot: with one slot, a query whose provider is away
@@ -32,13 +34,8 @@ func TestAWaitingRetryHoldsNoSlot(t *testing.T) {
 		go func() { first <- d.ask(Query{}) }()
 		<-waits
 		go func() { second <- d.ask(Query{}) }()
-		select {
-		case a := <-second:
-			if !a.OK {
-				t.Errorf("%s: %+v", format, a.Err)
-			}
-		case <-time.After(10 * time.Second):
-			t.Errorf("%s: the other waits as well", format)
+		if a := testwait.Receive(t, format+": the answer to the other query", second); !a.OK {
+			t.Errorf("%s: %+v", format, a.Err)
 		}
 		close(goes)
 		if a := <-first; !a.OK || a.Attempts != 2 {

@@ -25,6 +25,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/base/pattern"
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/service/blob"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -251,7 +252,7 @@ func (s *Sessions) Delete(ctx context.Context, tenant, id string) error {
 		return err
 	}
 	s.quota.forget(tenant, id)
-	if err := removeView(s.viewDir(tenant, id)); err != nil {
+	if err := rmtree.Remove(s.viewDir(tenant, id)); err != nil {
 		return plugin.Errorf(plugin.CodeInternal, "session %s is deleted, but not its view: %w", id, err)
 	}
 	for _, hash := range hashes {
@@ -268,7 +269,7 @@ func (s *Sessions) Dispose(ctx context.Context, tenant string, sessions, hashes 
 	var errs []error
 	for _, id := range sessions {
 		s.quota.forget(tenant, id)
-		errs = append(errs, removeView(s.viewDir(tenant, id)))
+		errs = append(errs, rmtree.Remove(s.viewDir(tenant, id)))
 	}
 	for _, hash := range hashes {
 		errs = append(errs, s.forget(ctx, hash))

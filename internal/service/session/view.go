@@ -150,22 +150,3 @@ func (s *Sessions) viewDir(tenant, session string) string {
 	sum := sha256.Sum256([]byte(tenant))
 	return filepath.Join(s.Dir, hex.EncodeToString(sum[:8]), session)
 }
-
-// removeView removes a view. Its files have other names, and keep their mode.
-func removeView(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if entry.IsDir() {
-			if err := os.Chmod(filepath.Join(dir, entry.Name()), 0o700); err != nil {
-				return err
-			}
-		}
-	}
-	return os.RemoveAll(dir)
-}

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
 )
@@ -89,13 +90,8 @@ func working(t *testing.T, q *job.Queue, workers int, handle job.Handle) (stop f
 	go func() { ended <- q.Work(ctx, workers, handle) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("working: %v", err)
-			}
-		case <-time.After(20 * time.Second):
-			t.Error("working did not end")
+		if err := testwait.Receive(t, "the end of Work", ended); err != nil {
+			t.Errorf("Work ended with %v", err)
 		}
 	})
 	t.Cleanup(stop)
@@ -109,15 +105,6 @@ func wake(t *testing.T, q *job.Queue, kind, id string, at time.Time) {
 	}
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 func TestAWakeUpReachesAnyWorker(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, o job.Options) {
@@ -125,18 +112,25 @@ func TestAWakeUpReachesAnyWorker(t *testing.T) {
 		wake(t, command, job.Call, "before", time.Time{})
 		var s seen
 		working(t, host, 4, s.handle)
-		eventually(t, "wake-ups sent before a worker started", func() bool { return len(s.all()) == 1 })
-		start := time.Now()
+		testwait.Until(t, "the wake-up that was sent before a worker started is handled", func() bool { return len(s.all()) == 1 })
 		wake(t, command, job.Plan, "other process", time.Time{})
 		wake(t, host, job.Call, "same process", time.Time{})
-		eventually(t, "all three", func() bool { return len(s.all()) == 3 })
-		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("it took %s", took)
-		}
+		testwait.Until(t, "all three wake-ups are handled", func() bool { return len(s.all()) == 3 })
 		want := []string{"call acme before", "call acme same process", "plan acme other process"}
 		if got := s.all(); !slices.Equal(got, want) {
 			t.Errorf("handled %q, want %q", got, want)
 		}
+		t.Run("soon", func(t *testing.T) {
+			if testing.Short() {
+				t.Skip("make test-long: the time that a wake-up from another process takes")
+			}
+			start := time.Now()
+			wake(t, command, job.Plan, "soon", time.Time{})
+			testwait.Until(t, "the wake-up is handled", func() bool { return len(s.all()) == 4 })
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("the wake-up took %s, want at most 2s", took)
+			}
+		})
 	})
 }
 
@@ -146,9 +140,9 @@ func TestAWakeUpWaitsForItsTime(t *testing.T) {
 		q := open(t, o)
 		var s seen
 		working(t, q, 1, s.handle)
-		at := time.Now().Add(2 * time.Second)
+		at := time.Now().Add(2 * time.Second).Truncate(time.Millisecond) // SQLite keeps no more
 		wake(t, q, job.Call, "later", at)
-		eventually(t, "its time has come", func() bool { return len(s.all()) == 1 })
+		testwait.Until(t, "the wake-up is handled", func() bool { return len(s.all()) == 1 })
 		if early := time.Until(at); early > 0 {
 			t.Errorf("it came %s too early", early)
 		}
@@ -169,10 +163,13 @@ func TestAFailedWakeUpIsForgotten(t *testing.T) {
 		})
 		wake(t, q, job.Call, "fails", time.Time{})
 		wake(t, q, job.Call, "panics", time.Time{})
-		eventually(t, "both were tried", func() bool { return len(s.all()) == 2 })
-		time.Sleep(3 * time.Second) // River's first retry would come after one
-		if got := s.all(); len(got) != 2 {
-			t.Errorf("handled %q", got)
+		testwait.Until(t, "both wake-ups are handled", func() bool { return len(s.all()) == 2 })
+		// The queue hands wake-ups to its only worker in the order of their times, and River's first
+		// retry is due after one second. A retry would come before this wake-up.
+		wake(t, q, job.Call, "the last", time.Now().Add(2*time.Second))
+		testwait.Until(t, "the last wake-up is handled", func() bool { return slices.Contains(s.all(), "call acme the last") })
+		if got, want := s.all(), []string{"call acme fails", "call acme panics", "call acme the last"}; !slices.Equal(got, want) {
+			t.Errorf("handled %q, want %q", got, want)
 		}
 	})
 }
@@ -183,12 +180,13 @@ func TestNoMoreIsHandledAtATimeThanThereAreWorkers(t *testing.T) {
 		q := open(t, o)
 		var mu sync.Mutex
 		now, most, all := 0, 0, 0
+		finish := make(chan struct{})
 		working(t, q, 3, func(context.Context, string, string, string) error {
 			mu.Lock()
 			now, all = now+1, all+1
 			most = max(most, now)
 			mu.Unlock()
-			time.Sleep(50 * time.Millisecond)
+			<-finish
 			mu.Lock()
 			now--
 			mu.Unlock()
@@ -197,9 +195,16 @@ func TestNoMoreIsHandledAtATimeThanThereAreWorkers(t *testing.T) {
 		for i := range 12 {
 			wake(t, q, job.Call, fmt.Sprint(i), time.Time{})
 		}
-		eventually(t, "all were handled", func() bool { mu.Lock(); defer mu.Unlock(); return all == 12 && now == 0 })
-		if most > 3 || most < 2 {
-			t.Errorf("%d at a time", most)
+		handled := func(n, left int) func() bool {
+			return func() bool { mu.Lock(); defer mu.Unlock(); return all == n && now == left }
+		}
+		testwait.Until(t, "three wake-ups are being handled", func() bool { mu.Lock(); defer mu.Unlock(); return now >= 3 })
+		for i := range 12 {
+			finish <- struct{}{}
+			testwait.Until(t, "every worker that is free has the next wake-up", handled(min(12, 4+i), min(3, 11-i)))
+		}
+		if most != 3 {
+			t.Errorf("%d wake-ups were handled at a time, want 3", most)
 		}
 	})
 }
@@ -208,34 +213,59 @@ func TestWorkWaitsForWhatIsBeingHandled(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, o job.Options) {
 		q := open(t, o)
-		begun, release := make(chan struct{}), make(chan struct{})
-		var s seen
-		stop := working(t, q, 1, func(ctx context.Context, kind, tenant, id string) error {
-			close(begun)
-			<-release
-			if ctx.Err() != nil {
-				return s.handle(ctx, "cut off", tenant, id)
-			}
-			return s.handle(ctx, kind, tenant, id)
-		})
+		// work hands wake-ups to a single worker, which keeps the first until release is closed.
+		work := func(ctx context.Context, q *job.Queue, s *seen) (begun, release chan struct{}, ended chan error) {
+			begun, release, ended = make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			first := sync.OnceFunc(func() { close(begun) })
+			go func() {
+				ended <- q.Work(ctx, 1, func(ctx context.Context, kind, tenant, id string) error {
+					first()
+					<-release
+					if ctx.Err() != nil {
+						kind = "cut off"
+					}
+					return s.handle(ctx, kind, tenant, id)
+				})
+			}()
+			return begun, release, ended
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var here, there seen
+		begun, release, ended := work(ctx, q, &here)
 		wake(t, q, job.Call, "a", time.Time{})
-		<-begun
+		testwait.Receive(t, "the first wake-up", begun)
 		wake(t, q, job.Call, "b", time.Time{})
-		stopped := make(chan struct{})
-		go func() { stop(); close(stopped) }()
+		wake(t, q, job.Call, "c", time.Time{})
+		cancel()
+
+		// Another process takes the next wake-up meanwhile, and leaves the third.
+		other, stop := context.WithCancel(t.Context())
+		defer stop()
+		begunThere, releaseThere, endedThere := work(other, open(t, o), &there)
+		testwait.Receive(t, "the second wake-up, in the other process", begunThere)
 		select {
-		case <-stopped:
-			t.Fatal("it did not wait")
-		case <-time.After(300 * time.Millisecond):
+		case err := <-ended:
+			t.Fatalf("Work did not wait for the wake-up that is being handled: it returned %v", err)
+		default:
 		}
 		close(release)
-		<-stopped
-		if got := s.all(); !slices.Equal(got, []string{"call acme a"}) {
-			t.Errorf("handled %q", got)
+		if err := testwait.Receive(t, "the end of Work", ended); err != nil {
+			t.Errorf("Work ended with %v", err)
 		}
-		// What was not taken is for the next one.
-		working(t, open(t, o), 1, s.handle)
-		eventually(t, "the second was handled", func() bool { return len(s.all()) == 2 })
+		if got := here.all(); !slices.Equal(got, []string{"call acme a"}) {
+			t.Errorf("handled %q, want only the first wake-up", got)
+		}
+		// Wake-ups that were not taken are for the next process.
+		close(releaseThere)
+		testwait.Until(t, "the other wake-ups are handled", func() bool { return len(there.all()) == 2 })
+		stop()
+		if err := testwait.Receive(t, "the end of Work in the other process", endedThere); err != nil {
+			t.Errorf("Work ended with %v", err)
+		}
+		if got := there.all(); !slices.Equal(got, []string{"call acme b", "call acme c"}) {
+			t.Errorf("the other process handled %q, want the second and the third wake-up", got)
+		}
 	})
 }
 
@@ -263,13 +293,13 @@ func TestAfterAKillTheOtherGetsTheWakeUps(t *testing.T) {
 		var s seen
 		working(t, q, 1, s.handle)
 		wake(t, q, job.Call, "shared", time.Time{})
-		eventually(t, "the one that is free takes it", func() bool { return slices.Contains(s.all(), "call acme shared") })
+		testwait.Until(t, "the process that is free takes the wake-up", func() bool { return slices.Contains(s.all(), "call acme shared") })
 		if err := cmd.Process.Kill(); err != nil { // the one that leads the queue's upkeep
 			t.Fatal(err)
 		}
 		wake(t, q, job.Plan, "later", time.Time{})
 		wake(t, q, job.Plan, "at its time", time.Now().Add(time.Second))
-		eventually(t, "the survivor gets later ones", func() bool { return len(s.all()) == 3 })
+		testwait.Until(t, "the survivor gets later wake-ups", func() bool { return len(s.all()) == 3 })
 		if slices.Contains(s.all(), "call acme taken") {
 			t.Error("what the dead one had taken came again: that is for the sweep, which looks at what became of it")
 		}
@@ -292,7 +322,7 @@ func TestManyOpenTheQueueAtOnce(t *testing.T) {
 		wg.Wait()
 		var s seen
 		working(t, open(t, o), 2, s.handle)
-		eventually(t, "all eight", func() bool { return len(s.all()) == 8 })
+		testwait.Until(t, "all eight wake-ups are handled", func() bool { return len(s.all()) == 8 })
 	})
 }
 
@@ -303,14 +333,14 @@ func TestTheQueueOutlivesARestartOfTheServer(t *testing.T) {
 	var s seen
 	stop := working(t, q, 2, s.handle)
 	wake(t, q, job.Call, "before", time.Time{})
-	eventually(t, "it was handled", func() bool { return len(s.all()) == 1 })
+	testwait.Until(t, "the wake-up is handled", func() bool { return len(s.all()) == 1 })
 	server.Stop(t, "immediate")
 	if err := q.Wake(t.Context(), job.Call, "acme", "meanwhile", time.Time{}); err == nil {
 		t.Error("a wake-up was queued without a server")
 	}
 	server.Start(t)
 	wake(t, q, job.Call, "after", time.Time{})
-	eventually(t, "it goes on", func() bool { return slices.Contains(s.all(), "call acme after") })
+	testwait.Until(t, "the queue hands out wake-ups again", func() bool { return slices.Contains(s.all(), "call acme after") })
 	server.Stop(t, "immediate")
 	stop() // without a server too
 }
@@ -329,10 +359,10 @@ func TestUnclaimedJobsExpire(t *testing.T) {
 		}
 		var s seen
 		working(t, open(t, o), 1, s.handle)
-		eventually(t, "the young one", func() bool { return len(s.all()) > 0 })
-		time.Sleep(500 * time.Millisecond)
+		testwait.Until(t, "the young wake-up is handled", func() bool { return slices.Contains(s.all(), "call acme young") })
+		// The queue hands wake-ups to its only worker in the order of their times.
 		if got := s.all(); !slices.Equal(got, []string{"call acme young"}) {
-			t.Errorf("handled %q", got)
+			t.Errorf("handled %q, want only the young wake-up", got)
 		}
 	})
 }
@@ -358,20 +388,27 @@ func TestOnSQLiteAWakeUpLeavesOneRowAndNoOther(t *testing.T) {
 	}
 }
 
-// TestOpeningIsCheap: a command that sends a wake-up must not be noticeably
-// slower. The bound is loose, for busy machines; it takes some 5 ms on a quiet
-// one.
-func TestOpeningIsCheap(t *testing.T) {
+func TestAnUnusedQueueHasNoFile(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	first := job.Open(job.Options{Home: home})
-	if _, err := os.Stat(filepath.Join(home, job.File)); !os.IsNotExist(err) {
-		t.Errorf("an unused queue has a file: %v", err)
+	q := job.Open(job.Options{Home: home})
+	if err := q.Close(); err != nil {
+		t.Error(err)
 	}
-	wake(t, first, job.Call, "0", time.Time{})
-	first.Close()
+	if _, err := os.Stat(filepath.Join(home, job.File)); !os.IsNotExist(err) {
+		t.Errorf("the state of the file of an unused queue is %v, want that it does not exist", err)
+	}
+}
+
+// TestOpeningIsCheap: a command that sends a wake-up must not be noticeably
+// slower. Opening takes some 5 ms on a quiet machine.
+func TestOpeningIsCheap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-long: the time that a queue takes to open")
+	}
+	home := t.TempDir()
 	best := time.Hour
-	for i := range 5 {
+	for i := range 6 { // the first makes the file
 		start := time.Now()
 		q := job.Open(job.Options{Home: home})
 		wake(t, q, job.Call, fmt.Sprint(i), time.Time{})
@@ -380,7 +417,7 @@ func TestOpeningIsCheap(t *testing.T) {
 	}
 	t.Logf("opening, waking and closing takes %s", best)
 	if best > 100*time.Millisecond {
-		t.Errorf("it takes %s", best)
+		t.Errorf("opening, waking and closing takes %s, want at most 100ms", best)
 	}
 }
 

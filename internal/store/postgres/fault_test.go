@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres"
@@ -25,33 +28,55 @@ import (
 // A load is writers that go on whatever happens, each with entries, rows and
 // bodies of its own, and that remember what was acknowledged.
 type load struct {
-	stop  chan struct{}
-	wg    sync.WaitGroup
-	acked sync.Map // subject of an entry, or id of a call
-	n     atomic.Int64
+	stop  func()
+	acked sync.Map       // subject of an entry, or id of a call
+	n     []atomic.Int64 // writes acknowledged, of each writer
 }
 
-// start starts n writers over the stores. Nothing but a write that fails when
-// it may is an error.
-func startLoad(t *testing.T, n int, may func(error) bool, stores ...*postgres.Store) *load {
-	l := &load{stop: make(chan struct{})}
+// longLease is a lease that does not end during a test, however slow the machine is.
+const longLease = 10 * time.Minute
+
+// startLoad starts n writers over the stores. No write may fail.
+func startLoad(t *testing.T, n int, stores ...*postgres.Store) *load {
+	l := &load{n: make([]atomic.Int64, n)}
+	stop, wg := make(chan struct{}), sync.WaitGroup{}
 	for w := range n {
 		st := stores[w%len(stores)]
-		l.wg.Go(func() {
+		wg.Go(func() {
 			for i := 0; ; i++ {
 				select {
-				case <-l.stop:
+				case <-stop:
 					return
 				default:
 				}
-				if err := l.write(st, fmt.Sprintf("%d/%d", w, i), i); err != nil && !may(err) {
+				if err := l.write(st, fmt.Sprintf("%d/%d", w, i), i); err != nil {
 					t.Errorf("write %d/%d: %v", w, i, err)
 					return
 				}
+				l.n[w].Add(1)
 			}
 		})
 	}
+	l.stop = sync.OnceFunc(func() {
+		close(stop)
+		wg.Wait()
+	})
+	t.Cleanup(l.stop) // before the stores are closed
 	return l
+}
+
+// advance waits until every writer has written n more times.
+func (l *load) advance(t *testing.T, n int64) {
+	t.Helper()
+	for w := range l.n {
+		want := l.n[w].Load() + n
+		testwait.Until(t, fmt.Sprintf("writer %d goes on", w), func() bool {
+			if t.Failed() {
+				t.FailNow()
+			}
+			return l.n[w].Load() >= want
+		})
+	}
 }
 
 func (l *load) write(st *postgres.Store, subject string, i int) error {
@@ -76,15 +101,13 @@ func (l *load) write(st *postgres.Store, subject string, i int) error {
 		subject = row.ID
 	}
 	l.acked.Store(subject, i%3 == 0)
-	l.n.Add(1)
 	return nil
 }
 
 // check ends the load and looks for every acknowledged write, once.
 func (l *load) check(t *testing.T, st *postgres.Store, home string) {
 	t.Helper()
-	close(l.stop)
-	l.wg.Wait()
+	l.stop()
 	found := make(map[string]int)
 	for e, err := range st.Entries(t.Context(), store.EntryFilter{}) {
 		if err != nil {
@@ -105,7 +128,11 @@ func (l *load) check(t *testing.T, st *postgres.Store, home string) {
 		}
 	}
 	verified(t, st, home)
-	t.Logf("%d writes acknowledged", l.n.Load())
+	n := int64(0)
+	for w := range l.n {
+		n += l.n[w].Load()
+	}
+	t.Logf("%d writes acknowledged", n)
 }
 
 func verified(t *testing.T, st store.Store, home string) ledger.Report {
@@ -128,18 +155,16 @@ func verified(t *testing.T, st store.Store, home string) ledger.Report {
 	return report
 }
 
-func never(error) bool    { return false }
-func lapsed(e error) bool { return errors.Is(e, store.ErrLapsed) }
-
 const allBackends = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 func TestKilledBackends(t *testing.T) {
 	t.Parallel()
 	url, home := pgtest.Open(t), t.TempDir()
-	st, other := open(t, url, postgres.Options{Home: home}), open(t, url, postgres.Options{Home: home})
-	l := startLoad(t, 16, never, st, other)
+	opts := postgres.Options{Home: home, Lease: longLease}
+	st, other := open(t, url, opts), open(t, url, opts)
+	l := startLoad(t, 16, st, other)
 	for range 25 {
-		time.Sleep(rand.N(100 * time.Millisecond))
+		l.advance(t, rand.N[int64](4)) // every writer: a batch gives up after many losses
 		pgtest.Exec(t, url, allBackends)
 		if _, err := st.Chains(t.Context()); err != nil {
 			t.Errorf("reading: %v", err)
@@ -152,9 +177,10 @@ func TestKilledBackends(t *testing.T) {
 func TestConnectionsCutWithoutPause(t *testing.T) {
 	t.Parallel()
 	url, home := pgtest.Open(t), t.TempDir()
-	st := open(t, url, postgres.Options{Home: home})
-	l := startLoad(t, 4, never, st)
+	st := open(t, url, postgres.Options{Home: home, Lease: longLease})
+	l := startLoad(t, 4, st)
 	cuts := 0
+	// The pauses between the tries of one batch take 3 seconds together, before the batch gives up.
 	for start := time.Now(); time.Since(start) < 2*time.Second; cuts++ {
 		pgtest.Exec(t, url, allBackends)
 	}
@@ -167,7 +193,8 @@ func TestRestartedServer(t *testing.T) {
 	t.Parallel()
 	server := pgtest.New(t)
 	url, home := server.Open(t), t.TempDir()
-	st, other := open(t, url, postgres.Options{Home: home}), open(t, url, postgres.Options{Home: home})
+	opts := postgres.Options{Home: home, Lease: longLease}
+	st, other := open(t, url, opts), open(t, url, opts)
 	led, err := ledger.Open(t.Context(), other, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -178,18 +205,14 @@ func TestRestartedServer(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	l := startLoad(t, 16, lapsed, st, other)
+	l := startLoad(t, 16, st, other)
 	for i, mode := range []string{"fast", "immediate", "immediate"} {
-		time.Sleep(300 * time.Millisecond)
+		l.advance(t, 1)
 		server.Stop(t, mode)
 		// A caller waits for as long as it likes, and no longer.
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		start := time.Now()
 		if err := st.Write(ctx, note); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a write without a server ended with %v", err)
-		}
-		if took := time.Since(start); took > 3*time.Second {
-			t.Errorf("a write without a server ended after %s", took)
 		}
 		cancel()
 		if _, err := st.Chains(t.Context()); err == nil {
@@ -229,10 +252,7 @@ func TestLapseWhileTheServerIsAway(t *testing.T) {
 	if err := led.Record(t.Context(), "t", plugin.EntryCallSucceeded, &plugin.CallRecord{CallID: "behind"}, time.Now(), false); err != nil {
 		t.Error(err)
 	}
-	time.Sleep(1500 * time.Millisecond)
-	if err := st.Held(); !lapsed(err) {
-		t.Errorf("the lease is over and Held says %v", err)
-	}
+	testwait.Until(t, "Held reports that the lease is over", func() bool { return errors.Is(st.Held(), store.ErrLapsed) })
 	server.Start(t)
 	// What was recorded is written nevertheless, and the ledger goes on.
 	if err := led.Flush(t.Context()); err != nil {
@@ -254,6 +274,10 @@ type cutter struct {
 	cut      atomic.Bool
 	cuts     atomic.Int64
 	wg       sync.WaitGroup
+	closed   atomic.Bool
+
+	mu     sync.Mutex
+	direct *pgx.Conn // to the server
 }
 
 func newCutter(t *testing.T, address string) (_ *cutter, through string) {
@@ -264,6 +288,9 @@ func newCutter(t *testing.T, address string) (_ *cutter, through string) {
 	}
 	dir, query := t.TempDir(), u.Query()
 	c := &cutter{server: filepath.Join(query.Get("host"), ".s.PGSQL.5432")}
+	if c.direct, err = pgx.Connect(t.Context(), pgtest.Super(address)); err != nil {
+		t.Fatal(err)
+	}
 	if c.listener, err = net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432")); err != nil {
 		t.Fatal(err)
 	}
@@ -271,11 +298,28 @@ func newCutter(t *testing.T, address string) (_ *cutter, through string) {
 	u.RawQuery = query.Encode()
 	c.wg.Go(c.accept)
 	t.Cleanup(func() {
+		c.closed.Store(true)
 		c.listener.Close()
 		c.wg.Wait()
+		c.direct.Close(context.Background())
 	})
 	return c, u.String()
 }
+
+// lookedFor returns when a node waits for the end of an open transaction, to learn what
+// became of it: then a backend waits for a lock.
+func (c *cutter) lookedFor() {
+	for waiting := false; !waiting && !c.closed.Load(); {
+		c.mu.Lock()
+		err := c.direct.QueryRow(context.Background(), blockedBackends).Scan(&waiting)
+		c.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+const blockedBackends = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
 
 func (c *cutter) accept() {
 	for {
@@ -320,12 +364,15 @@ func (c *cutter) up(client, server net.Conn) {
 				return
 			case 2: // it arrives when the node is long looking for it
 				client.Close()
-				time.Sleep(rand.N(20 * time.Millisecond))
+				c.lookedFor()
 				server.Write(buf[:n])
 				return
 			case 3: // only what comes before it arrives
 				server.Write(buf[:at-len("P\x00\x00\x00\x0d\x00")])
-				time.Sleep(rand.N(20 * time.Millisecond))
+				if rand.N(2) == 0 {
+					client.Close()
+					c.lookedFor()
+				}
 				return
 			}
 		}
@@ -339,16 +386,26 @@ func TestLostAnswerToCommit(t *testing.T) {
 	t.Parallel()
 	direct, home := pgtest.Open(t), t.TempDir()
 	c, through := newCutter(t, direct+"&default_query_exec_mode=exec")
-	st, other := open(t, through, postgres.Options{Home: home}), open(t, direct, postgres.Options{Home: home})
+	st := open(t, through, postgres.Options{Home: home, Lease: longLease})
+	other := open(t, direct, postgres.Options{Home: home, Lease: longLease})
 	write(t, st)
 	c.cut.Store(true)
-	l := startLoad(t, 4, never, st, st, st, other)
-	for c.cuts.Load() < 100 && !t.Failed() {
-		time.Sleep(10 * time.Millisecond)
-	}
+	l := startLoad(t, 4, st, st, st, other)
+	testwait.Until(t, "100 connections were cut", func() bool { return c.cuts.Load() >= 100 || t.Failed() })
 	c.cut.Store(false)
 	l.check(t, other, home)
 	t.Logf("%d cuts", c.cuts.Load())
+}
+
+// A watched context calls done when a caller is about to wait for its end.
+type watched struct {
+	context.Context
+	done func()
+}
+
+func (w watched) Done() <-chan struct{} {
+	w.done()
+	return w.Context.Done()
 }
 
 func TestClosingWithoutAServer(t *testing.T) {
@@ -359,19 +416,17 @@ func TestClosingWithoutAServer(t *testing.T) {
 	server.Stop(t, "immediate")
 	const callers = 600 // more than there is room for
 	waiting := make(chan error, callers)
+	var asked atomic.Int64
 	for range callers {
-		go func() { waiting <- st.Write(context.Background(), note) }()
+		ctx := watched{context.Background(), sync.OnceFunc(func() { asked.Add(1) })}
+		go func() { waiting <- st.Write(ctx, note) }()
 	}
-	time.Sleep(50 * time.Millisecond)
-	start := time.Now()
+	testwait.Until(t, "every caller waits", func() bool { return asked.Load() == callers })
 	if err := st.Close(); err == nil {
 		t.Error("nothing was said of the server")
 	}
-	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("closing took %s", took)
-	}
 	for range callers {
-		if err := <-waiting; err == nil {
+		if err := testwait.Receive(t, "the end of a write", waiting); err == nil {
 			t.Error("a write succeeded")
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
@@ -96,18 +97,35 @@ func TestLateWriteBounces(t *testing.T) {
 
 func TestLeaseIsRenewed(t *testing.T) {
 	t.Parallel()
-	url, here := pgtest.Open(t), postgres.Options{Home: t.TempDir(), Lease: 2 * time.Second}
-	st, other := open(t, url, here), open(t, url, here)
+	const length = 3 * time.Second
+	url, here := pgtest.Open(t), postgres.Options{Home: t.TempDir()}
+	st, other := open(t, url, postgres.Options{Home: here.Home, Lease: length}), open(t, url, here)
 	write(t, st)
-	for range 8 {
-		time.Sleep(500 * time.Millisecond)
+	leaseEnd := func() time.Time {
+		rows, err := other.Nodes(t.Context())
+		if err != nil || len(rows) != 1 || rows[0].ID != st.Node() {
+			t.Fatalf("the nodes are %+v, %v, want only %s", rows, err, st.Node())
+		}
+		return rows[0].LeaseUntil
+	}
+	for range 3 {
+		// The lease of a machine that hangs for a moment must not end here, so it is made longer
+		// than any renewal makes it.
+		pgtest.Exec(t, url, "UPDATE nodes SET lease_until = "+inMicroseconds+" + $2 WHERE id = $1", st.Node(), time.Hour.Microseconds())
 		n, err := other.Recover(t.Context(), func(store.Tx, store.NodeRow) error { return nil })
 		if n != 0 || err != nil {
 			t.Fatalf("recovered %d, %v while it lives", n, err)
 		}
+		before := time.Now() // the server has the same clock
+		testwait.Until(t, "the lease is renewed", func() bool { return leaseEnd().Before(before.Add(30 * time.Minute)) })
+		if end := leaseEnd(); end.Before(before.Add(length)) {
+			t.Errorf("the lease was renewed until %s after %s, want %s", end, before, length)
+		}
 	}
-	write(t, st)
 }
+
+// inMicroseconds is the time of the server, as the store keeps times.
+const inMicroseconds = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 func TestOlderCopyIsNotBuiltUpon(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,10 +40,15 @@ func write(t *testing.T, st store.Store) {
 }
 
 func TestStore(t *testing.T) {
+	template := pgtest.Open(t) // migrated once for all: a migration has many commits
+	if err := open(t, template, postgres.Options{Home: t.TempDir()}).Close(); err != nil {
+		t.Fatal(err)
+	}
 	type place struct{ url, home string }
-	places := make(map[string]place)
+	var places sync.Map // by the name of the test
 	storetest.Run(t, storetest.Engine{Chains: true, Old: old, Edit: func(t *testing.T) (*sql.DB, string) {
-		p := places[t.Name()]
+		found, _ := places.Load(t.Name())
+		p := found.(place)
 		db, err := sql.Open("pgx", pgtest.Super(p.url))
 		if err != nil {
 			t.Fatal(err)
@@ -50,11 +56,12 @@ func TestStore(t *testing.T) {
 		t.Cleanup(func() { db.Close() })
 		return db, p.home
 	}, Open: func(t *testing.T) store.Store {
-		p, ok := places[t.Name()]
+		found, ok := places.Load(t.Name())
 		if !ok {
-			p = place{pgtest.Open(t), t.TempDir()}
-			places[t.Name()] = p
+			found = place{pgtest.Copy(t, template), t.TempDir()}
+			places.Store(t.Name(), found)
 		}
+		p := found.(place)
 		st, err := postgres.Open(t.Context(), p.url, postgres.Options{Home: p.home})
 		if err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres"
@@ -30,19 +31,24 @@ func TestMain(m *testing.M) {
 		goleak.VerifyTestMain(m)
 		return
 	}
-	if err := node(os.Args[1], os.Args[2]); err != nil {
+	if err := node(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 }
 
+// shortLease is the lease of a node whose lease ends by itself in a test.
 const shortLease = 3 * time.Second
 
 // node claims a call, prints its id, and at every line of its input settles it
 // and prints how that ended.
-func node(url, home string) error {
+func node(url, home, length string) error {
 	ctx := context.Background()
-	st, err := postgres.Open(ctx, url, postgres.Options{Home: home, Lease: shortLease})
+	lease, err := time.ParseDuration(length)
+	if err != nil {
+		return err
+	}
+	st, err := postgres.Open(ctx, url, postgres.Options{Home: home, Lease: lease})
 	if err != nil {
 		return err
 	}
@@ -67,13 +73,13 @@ type child struct {
 	call, row string // the ids of its call and its node
 }
 
-func startNode(t *testing.T, url, home string) *child {
+func startNode(t *testing.T, url, home string, lease time.Duration) *child {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{Cmd: exec.Command(self, url, home)}
+	c := &child{Cmd: exec.Command(self, url, home, lease.String())}
 	c.Env = append(os.Environ(), role+"=node")
 	c.Stderr = os.Stderr
 	if c.in, err = c.StdinPipe(); err != nil {
@@ -107,21 +113,6 @@ func (c *child) settle(t *testing.T) string {
 	return strings.TrimSpace(line)
 }
 
-// recoverSoon calls Recover until it has recovered a dead node.
-func recoverSoon(t *testing.T, led *ledger.Ledger) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * shortLease); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		n, err := led.Recover(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n > 0 {
-			return
-		}
-	}
-	t.Fatal("no node was recovered")
-}
-
 func state(t *testing.T, st store.Store, id string) store.CallState {
 	t.Helper()
 	row, err := st.Call(t.Context(), "t", id)
@@ -140,14 +131,17 @@ func TestStoppedNodeIsFenced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := startNode(t, url, home)
+	c := startNode(t, url, home, longLease)
 	if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := led.Recover(t.Context()); n != 0 || err != nil {
 		t.Errorf("recovered %d, %v while its lease holds", n, err)
 	}
-	recoverSoon(t, led)
+	lapse(t, url, c.row)
+	if n, err := led.Recover(t.Context()); n != 1 || err != nil {
+		t.Errorf("recovered %d, %v after its lease, want the stopped node", n, err)
+	}
 	if got := state(t, st, c.call); got != store.CallUnknown {
 		t.Errorf("its call is %s", got)
 	}
@@ -181,10 +175,16 @@ func TestKilledNodeIsRecovered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := startNode(t, url, home)
+	c := startNode(t, url, home, shortLease)
 	c.Process.Kill()
 	c.Wait()
-	recoverSoon(t, led)
+	testwait.Until(t, "a dead node is recovered", func() bool {
+		n, err := led.Recover(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n > 0
+	})
 	if got := state(t, st, c.call); got != store.CallUnknown {
 		t.Errorf("its call is %s", got)
 	}

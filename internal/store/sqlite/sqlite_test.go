@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,19 +55,21 @@ func write(t *testing.T, st store.Store) {
 }
 
 func TestStore(t *testing.T) {
-	dirs := make(map[string]string)
+	var dirs sync.Map // by the name of the test
 	storetest.Run(t, storetest.Engine{Open: func(t *testing.T) store.Store {
-		if dirs[t.Name()] == "" {
-			dirs[t.Name()] = filepath.Join(t.TempDir(), "data dir?#%41") // a path is not a URL
+		dir, ok := dirs.Load(t.Name())
+		if !ok {
+			dir = filepath.Join(t.TempDir(), "data dir?#%41") // a path is not a URL
+			dirs.Store(t.Name(), dir)
 		}
-		st, err := sqlite.Open(t.Context(), dirs[t.Name()], sqlite.Options{})
+		st, err := sqlite.Open(t.Context(), dir.(string), sqlite.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return st
 	}, Old: old, Edit: func(t *testing.T) (*sql.DB, string) {
-		dir := dirs[t.Name()]
-		return raw(t, (&url.URL{Scheme: "file", Path: dir}).String()), dir
+		dir, _ := dirs.Load(t.Name())
+		return raw(t, (&url.URL{Scheme: "file", Path: dir.(string)}).String()), dir.(string)
 	}})
 }
 
@@ -271,7 +274,6 @@ func TestAnchor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		time.Sleep(time.Microsecond)
 		session()
 		if got := anchor(); *got != *second {
 			t.Fatalf("the anchor moved from %v to %v", second, got)

@@ -36,6 +36,7 @@ type Engine struct {
 func Run(t *testing.T, engine Engine) {
 	for _, test := range suite {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			b := &bundle{engine: engine}
 			b.Store = b.another(t)
 			test.run(t, b)

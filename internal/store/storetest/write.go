@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -260,10 +260,11 @@ func cancelledBefore(t *testing.T, b *bundle) {
 	gone, cancel := context.WithCancelCause(t.Context())
 	release := blocked(t, b)
 	done := make(chan error, 1)
-	go func() { done <- b.Write(gone, appendNote("never")) }()
-	time.Sleep(5 * time.Millisecond) // so that it waits; if it does not yet, the outcome is the same
+	waits := make(chan struct{})
+	go func() { done <- b.Write(watched{gone, sync.OnceFunc(func() { close(waits) })}, appendNote("never")) }()
+	testwait.Receive(t, "the write that waits", waits)
 	cancel(cause)
-	if err := <-done; !errors.Is(err, cause) {
+	if err := testwait.Receive(t, "the end of the write", done); !errors.Is(err, cause) {
 		t.Errorf("the write ended with %v, want %v", err, cause)
 	}
 	release()
@@ -274,6 +275,17 @@ func cancelledBefore(t *testing.T, b *bundle) {
 	if got := len(checkChains(t, b)); got != 1 {
 		t.Errorf("the chain has %d entries, want 1", got)
 	}
+}
+
+// A watched context calls done when a caller is about to wait for its end.
+type watched struct {
+	context.Context
+	done func()
+}
+
+func (w watched) Done() <-chan struct{} {
+	w.done()
+	return w.Context.Done()
 }
 
 func cancelledDuring(t *testing.T, b *bundle) {

@@ -60,7 +60,7 @@ func TestFilesOfAPluginAreReadBeneathIt(t *testing.T) {
 	if _, _, err := atHome([]byte(`{"artifacts":[{"path":"examples/in"}]}`), dir); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begun); took > 5*time.Second {
+	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/surface/check"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
@@ -28,8 +27,7 @@ func listening(p *mortise.Plugin, role string) {
 		veto(mortise.Verdict{}, mortise.Errorf("NO_RULES", "it did not look"))
 	case "hears_nothing_more":
 		mortise.Veto(p, "tool.before@v1", func(*mortise.Call, mortise.Payload) (mortise.Verdict, error) {
-			time.Sleep(time.Hour)
-			return mortise.Verdict{}, nil
+			select {} // it never answers
 		})
 	case "mishears":
 		mortise.Transform(p, "channel.message.in@v1", func(*mortise.Call, mortise.Payload) (mortise.Payload, error) {
@@ -40,7 +38,8 @@ func listening(p *mortise.Plugin, role string) {
 
 func TestEachHookIsAskedForItsExample(t *testing.T) {
 	t.Parallel()
-	const veto = "hooks: [{event: tool.before@v1, deadline: 1s}]\n"
+	const veto = "hooks: [{event: tool.before@v1, deadline: 60s}]\n"
+	const hasty = "hooks: [{event: tool.before@v1, deadline: 1s}]\n"
 	const answers = ": answers its event: "
 	for _, c := range []struct {
 		role, hooks string
@@ -52,7 +51,7 @@ func TestEachHookIsAskedForItsExample(t *testing.T) {
 		}},
 		{"refuses", veto, []string{"pass text.count: tool.before@v1" + answers + "it refused: never"}},
 		{"fails_to_hear", veto, []string{"fail text.count: tool.before@v1" + answers + "plugin_error (NO_RULES): it did not look"}},
-		{"hears_nothing_more", veto, []string{"fail text.count: tool.before@v1" + answers + "timeout: text.count/tool.before@v1: the plugin did not answer the hook in time"}},
+		{"hears_nothing_more", hasty, []string{"fail text.count: tool.before@v1" + answers + "timeout: text.count/tool.before@v1: the plugin did not answer the hook in time"}},
 		{"mishears", "hooks: [{event: channel.message.in@v1}]\n", []string{"fail text.count: channel.message.in@v1" + answers + "invalid_output: "}},
 		{"good", veto, []string{"fail text.count: tool.before@v1" + answers + "tool_not_exposed: "}},
 		{"refuses", "", []string{"fail text.count: its code is what the manifest says: invalid_input: the code has a hook of tool.before@v1 and the manifest does not name it"}},

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -82,7 +83,7 @@ func (h *host) close() error {
 	if h.App != nil {
 		err = h.Close()
 	}
-	return errors.Join(err, os.RemoveAll(h.home))
+	return errors.Join(err, rmtree.Remove(h.home))
 }
 
 // A caller takes calls: the host's own kernel, or one that differs in a part.

@@ -56,17 +56,17 @@ func dialogue(ts *testscript.TestScript, _ bool, args []string) {
 		do, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		switch do {
 		case "wait":
-			deadline := time.Now().Add(30 * time.Second)
-			for found := -1; found < 0; {
+			came := poll(func() bool {
 				mu.Lock()
-				if found = bytes.Index(seen.Bytes()[at:], []byte(text)); found >= 0 {
+				defer mu.Unlock()
+				found := bytes.Index(seen.Bytes()[at:], []byte(text))
+				if found >= 0 {
 					at += found + len(text)
 				}
-				mu.Unlock()
-				if found < 0 && time.Now().After(deadline) {
-					fail("%q never came", text)
-				}
-				time.Sleep(5 * time.Millisecond)
+				return found >= 0
+			})
+			if !came {
+				fail("%q never came", text)
 			}
 		case "type":
 			_, err := ours.WriteString(text + "\n")

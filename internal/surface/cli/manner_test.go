@@ -210,9 +210,7 @@ func (w *world) stop() error {
 	}
 	os.Remove(w.home + ".story")
 	_ = syscall.Kill(is.PID, syscall.SIGTERM)
-	for n := 0; alive.Process(is.PID) && n < 3000; n++ {
-		time.Sleep(10 * time.Millisecond)
-	}
+	poll(func() bool { return !alive.Process(is.PID) })
 	return nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 func init() { commands["answered"] = answered }
@@ -22,7 +24,7 @@ func answered(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
 	ts.Check(cmd.Start())
 	theirs.Close()
-	stuck := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	stuck := time.AfterFunc(testwait.Limit, func() { _ = cmd.Process.Kill() })
 	defer stuck.Stop()
 	answers := strings.Split(ts.ReadFile(args[0]), "\n")
 	answers = answers[:len(answers)-1] // what stands after the last line

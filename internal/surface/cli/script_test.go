@@ -247,17 +247,14 @@ func killed(ts *testscript.TestScript, _ bool, args []string) {
 func background(ts *testscript.TestScript, neg bool, args []string) {
 	home := ts.Getenv("MORTISE_HOME")
 	var found []int
-	for range 300 { // one that was told to end may take a moment
+	reached := poll(func() bool {
 		found = inBackground(home)
 		if pid := serving(home); pid != 0 && !neg {
 			found = append(found, pid)
 		}
-		if len(found) == 0 == neg {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if len(found) == 0 != neg {
+		return len(found) == 0 == neg
+	})
+	if !reached {
 		ts.Fatalf("hosts in the background: %v", found)
 	}
 	if len(args) > 0 {
@@ -284,13 +281,9 @@ func inBackground(home string) (pids []int) {
 func gone(ts *testscript.TestScript, _ bool, args []string) {
 	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(args[0])))
 	ts.Check(err)
-	for range 200 {
-		if !alive.Process(pid) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+	if !poll(func() bool { return !alive.Process(pid) }) {
+		ts.Fatalf("process %d is still there", pid)
 	}
-	ts.Fatalf("process %d is still there", pid)
 }
 
 func together(ts *testscript.TestScript, _ bool, args []string) {

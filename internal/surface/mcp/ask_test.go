@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/surface/mcp"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -294,7 +295,7 @@ func TestACallThatWaitsIsATask(t *testing.T) {
 		t.Error(failed)
 	}
 	b.approve(created.Message[strings.LastIndex(created.Message, "/")+1:])
-	within(t, "the task is completed", func() bool {
+	testwait.Until(t, "the task is completed", func() bool {
 		got, failed := get(ann, created.ID)
 		return failed == nil && got.Status == "completed" && got.Result != nil && !got.Result.IsError && strings.Contains(saidOf(got.Result), `"wrote":"task"`)
 	})

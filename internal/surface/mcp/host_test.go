@@ -1,7 +1,7 @@
 package mcp_test
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/cli"
@@ -170,6 +171,7 @@ func begin(t *testing.T, o mcp.Options) *bench {
 		"faces": {List: mcp.List{Mode: mcp.ListAll}, Operations: []string{"faces/*"}, Short: true},
 		"one":   {List: mcp.List{Mode: mcp.ListAll}, Operations: []string{"desk/upper", "desk/denied"}},
 	}
+	o.Wait = cmp.Or(o.Wait, testwait.Limit)
 	server := httptest.NewServer(rest.New(rest.Options{
 		Host: a.Host, Authenticate: known.Token, Rate: 1e6, Burst: 1e6,
 		MCP:      func(api host.API, by host.Caller) http.Handler { return mcp.Handler(api, by, o) },
@@ -310,17 +312,4 @@ func saidOf(res *sdk.CallToolResult) string {
 		}
 	}
 	return strings.Join(said, "\n")
-}
-
-// within waits until something is so.
-func within(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for !is() {
-		if ctx.Err() != nil {
-			t.Fatalf("%s: not within 10 s", what)
-		}
-		host.Pause(ctx, 5*time.Millisecond)
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/surface/mcp"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -222,7 +223,7 @@ func TestACallThatWaitsForAPerson(t *testing.T) {
 			t.Errorf("before the decision: %v", still)
 		}
 		b.approve(approval)
-		if res, said, done := call(t, s, "mortise.call_result", `{"call_id":"`+id+`","wait_seconds":30}`); res.IsError || done["wrote"] != who {
+		if res, said, done := call(t, s, "mortise.call_result", `{"call_id":"`+id+`","wait_seconds":300}`); res.IsError || done["wrote"] != who {
 			t.Errorf("after it: %q", said)
 		}
 	}
@@ -245,13 +246,13 @@ func TestACallThatOutlivesItsRequest(t *testing.T) {
 	}
 	b.write(filepath.Join(b.dir, "slow"), "")
 	id := fmt.Sprint(data["call_id"])
-	within(t, "its end", func() bool {
+	testwait.Until(t, "the call has ended", func() bool {
 		_, _, data = call(t, s, "mortise.call_result", `{"call_id":"`+id+`","wait_seconds":1}`)
 		return data["wrote"] == "slow"
 	})
 	_, _, data = call(t, s, "desk.vanish", `{"text":"gone"}`)
 	id = fmt.Sprint(data["call_id"])
-	within(t, "that it is unknown", func() bool {
+	testwait.Until(t, "the outcome of the call is unknown", func() bool {
 		res, said, data = call(t, s, "mortise.call_result", `{"call_id":"`+id+`"}`)
 		return data["status"] == "unknown"
 	})
@@ -314,12 +315,12 @@ func TestProgressAndCancel(t *testing.T) {
 				_, err := s.CallTool(ctx, &sdk.CallToolParams{Meta: sdk.Meta{"progressToken": "p"}, Name: "desk.stay", Arguments: map[string]any{"text": file}})
 				ended <- err
 			}()
-			within(t, "progress", heard)
+			testwait.Until(t, "the client has heard of the progress", heard)
 			cancel()
 			if err := <-ended; err == nil {
 				t.Error("a cancelled call is answered")
 			}
-			within(t, "the plugin is told", func() bool { _, err := os.Stat(filepath.Join(b.dir, file+".gone")); return err == nil })
+			testwait.Until(t, "the plugin knows that the call was cancelled", func() bool { _, err := os.Stat(filepath.Join(b.dir, file+".gone")); return err == nil })
 		})
 	}
 }

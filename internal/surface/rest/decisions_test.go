@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
@@ -150,8 +151,11 @@ func TestADecisionIsApproved(t *testing.T) {
 		t.Errorf("who asked approved it: %s", mine)
 	}
 	b.allowed(b.ask("mrt_ann", "GET", "/api/v1/decisions/"+id, ""), "pending")
-	go func() { time.Sleep(20 * time.Millisecond); b.decide(approval, true) }()
-	b.allowed(b.ask("mrt_ann", "GET", "/api/v1/decisions/"+id+"?wait=20s", ""), "allow")
+	before, answered := b.authenticated.Load(), make(chan answer, 1)
+	go func() { answered <- b.ask("mrt_ann", "GET", "/api/v1/decisions/"+id+"?wait=5m", "") }()
+	testwait.Until(t, "the host has a request that waits for the decision", func() bool { return b.authenticated.Load() > before })
+	b.decide(approval, true)
+	b.allowed(testwait.Receive(t, "the answer of the request that waits", answered), "allow")
 	again := b.allowed(b.asked("mrt_ann", "Write", `{"file_path":"/etc/passwd"}`, "Idempotency-Key", "w"), "allow")
 	if again.at("decision_id") != id || again.header.Get("Idempotency-Replayed") != "true" {
 		t.Error(again)
@@ -186,7 +190,7 @@ func TestAChangedDefinitionTakesAnApproval(t *testing.T) {
 		t.Error(shown)
 	}
 	b.decide(approval, true)
-	b.allowed(b.ask("mrt_ann", "GET", "/api/v1/decisions/"+fmt.Sprint(a.at("decision_id"))+"?wait=20s", ""), "allow")
+	b.allowed(b.ask("mrt_ann", "GET", "/api/v1/decisions/"+fmt.Sprint(a.at("decision_id"))+"?wait=5m", ""), "allow")
 	b.allowed(asked(second), "allow")
 	b.allowed(asked(first), "allow")
 }
@@ -205,7 +209,7 @@ func TestAThousandDecisions(t *testing.T) {
 			defer func() { <-room }()
 			a := b.asked("mrt_ann:decide", "Bash", fmt.Sprintf(`{"command":"n %d"}`, i/2), "Idempotency-Key", fmt.Sprint(i/2))
 			if a.status == 202 { // the other with its key is at work
-				a = b.ask("mrt_ann:decide", "GET", "/api/v1/decisions/"+fmt.Sprint(a.at("decision_id"))+"?wait=30s", "")
+				a = b.ask("mrt_ann:decide", "GET", "/api/v1/decisions/"+fmt.Sprint(a.at("decision_id"))+"?wait=5m", "")
 			}
 			if a.at("decision") == "allow" {
 				allowed.Add(1)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/plugin"
@@ -108,7 +109,7 @@ func (f *follower) next() (told, error) {
 // event reads the next event within a time.
 func (f *follower) event() told {
 	f.t.Helper()
-	timer := time.AfterFunc(30*time.Second, f.leave)
+	timer := time.AfterFunc(testwait.Limit, f.leave)
 	defer timer.Stop()
 	for {
 		e, err := f.next()
@@ -136,7 +137,7 @@ func (f *follower) until(name string) (all []string) {
 // ends reads until the end of the stream, and returns its last comment.
 func (f *follower) ends() string {
 	f.t.Helper()
-	timer := time.AfterFunc(30*time.Second, func() { f.t.Error("the stream does not end"); f.leave() })
+	timer := time.AfterFunc(testwait.Limit, func() { f.t.Error("the stream does not end"); f.leave() })
 	defer timer.Stop()
 	for {
 		if _, err := f.next(); err != nil {
@@ -313,12 +314,13 @@ func TestAStreamEnds(t *testing.T) {
 func TestATokenIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	b := begin(t, rest.Options{Beat: 10 * time.Millisecond, Recheck: 50 * time.Millisecond})
-	_, secret, err := b.app.As(person("root")).Tokens().Create(t.Context(), host.NewToken{Name: "short", For: "ann", Life: 3 * time.Second})
+	_, secret, err := b.app.As(person("root")).Tokens().Create(t.Context(), host.NewToken{Name: "short", For: "ann", Life: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 	asked := b.execute("mrt_ann", "gated", "one")
 	f, g := b.followed(secret, "GET", "/api/v1/events", ""), b.followed(secret, "GET", fmt.Sprint("/api/v1/calls/", asked.at("call_id"), "/events"), "")
+	b.expired.Store(&secret)
 	if got := f.ends(); got != "the token is not valid any more" {
 		t.Errorf("it ends with %q", got)
 	}

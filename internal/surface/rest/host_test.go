@@ -14,12 +14,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
@@ -86,9 +88,17 @@ func deskPlugin(log string) {
 		os.Exit(1)
 		return nil, nil
 	}, mortise.Effects("db_write"))
-	mortise.Operator(p, "slow", "Leave a line, in a while.", func(c *mortise.Call, in text) (map[string]any, error) {
-		time.Sleep(1500 * time.Millisecond)
-		return line(c, in)
+	mortise.Operator(p, "slow", "Leave a line once the test allows it.", func(c *mortise.Call, in text) (map[string]any, error) {
+		for {
+			if _, err := os.Stat(log + "." + in.Text); err == nil {
+				return line(c, in)
+			}
+			select {
+			case <-c.Done():
+				return nil, c.Err()
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
 	}, mortise.Effects("db_write"))
 	mortise.Operator(p, "gated", "Leave a line that a person agrees to.", line, mortise.Effects("db_write"))
 	mortise.Operator(p, "denied", "Leave a line that no policy allows.", line, mortise.Effects("db_write"))
@@ -170,6 +180,15 @@ type bench struct {
 	app *app.App
 	url string
 	log string // what the plugin has left
+
+	authenticated atomic.Int64           // requests whose token was checked
+	expired       atomic.Pointer[string] // a token that is not valid any more
+}
+
+// allow lets desk/slow with this text go on.
+func (b *bench) allow(text string) {
+	b.Helper()
+	b.write(b.log+"."+text, "")
 }
 
 // realToken is how long the tokens are that the host makes.
@@ -219,7 +238,14 @@ func beginWith(t *testing.T, o rest.Options, config string, with app.Options) *b
 	real := a.Host.Authenticator()
 	o.Telemetry = a.Telemetry
 	o.Rate, o.Burst = cmp.Or(o.Rate, 1e6), cmp.Or(o.Burst, 1e6)
+	// A request waits for its call as long as the call takes on a busy machine.
+	o.Wait, o.MaxWait, o.WorkTime = cmp.Or(o.Wait, testwait.Limit), cmp.Or(o.MaxWait, testwait.Limit), cmp.Or(o.WorkTime, testwait.Limit)
+	o.BodyTime, o.WriteTime = cmp.Or(o.BodyTime, testwait.Limit), cmp.Or(o.WriteTime, testwait.Limit)
 	o.Host, o.Authenticate = a.Host, func(ctx context.Context, token, remote string) (host.Caller, error) {
+		defer b.authenticated.Add(1)
+		if expired := b.expired.Load(); expired != nil && *expired == token {
+			return host.Caller{}, host.ErrToken
+		}
 		if len(token) == realToken {
 			return real.Token(ctx, token, remote)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
@@ -140,7 +141,7 @@ func TestAReaderOfACallGoesAway(t *testing.T) {
 		if end == ".done" {
 			b.write(gate, "")
 		}
-		eventually(t, path+" leaves "+end, func() bool { _, err := os.Stat(gate + end); return err == nil })
+		testwait.Until(t, path+" leaves "+end, func() bool { _, err := os.Stat(gate + end); return err == nil })
 	}
 }
 
@@ -162,20 +163,11 @@ func TestAReaderOfACallStalls(t *testing.T) {
 	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	body := `{"input":{"parts":1500,"pad":20000}}`
 	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer mrt_ann\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", writePath, len(body), body)
-	wait, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	wait, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 	defer cancel()
 	e, err := events.Next(t.Context(), wait)
 	if err != nil || e.Type != "call.succeeded" { // and nothing was said to be too much
 		t.Errorf("the call ends with %+v, %v", e, err)
-	}
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
 	}
 }
 

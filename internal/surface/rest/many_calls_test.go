@@ -53,7 +53,7 @@ func (b *bench) fillCalls(n int) {
 // for each page.
 func TestAHundredThousandCallsArePagedQuickly(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it is timed: it runs in a part of its own, without the race detector")
+		t.Skip("make test-long: it measures the time that a page takes")
 	}
 	b := begin(t, rest.Options{})
 	b.fillCalls(manyCalls)

@@ -23,12 +23,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// readersTime is how long the readers read: a minute in test/long.sh.
+// readersTime is how long the readers read: a minute in make test-long.
 func readersTime(t *testing.T) time.Duration {
 	if text := os.Getenv("MORTISE_READERS_TIME"); text != "" {
 		d, err := time.ParseDuration(text)
@@ -97,7 +98,7 @@ func (l *log) read(body io.Reader, enough func() bool) error {
 // holds for all of them is bounded (F32).
 func TestReadersOfEvents(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it is timed: it runs in a part of its own, without the race detector")
+		t.Skip("make test-long: it measures the memory of the host and the time that a reader may stall")
 	}
 	const each, writeTime = 200, time.Second
 	b := begin(t, rest.Options{})
@@ -106,6 +107,12 @@ func TestReadersOfEvents(t *testing.T) {
 		Host: b.app.Host, Authenticate: authenticate, PerToken: 3*each + 50, WriteTime: writeTime, Beat: 500 * time.Millisecond,
 	}))
 	server.Listener = narrow{server.Listener}
+	var stalling sync.Map // the addresses of readers that stall and that the host has not cut
+	server.Config.ConnState = func(conn net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			stalling.Delete(conn.RemoteAddr().String())
+		}
+	}
 	server.Start()
 	t.Cleanup(server.Close)
 	calls := b.url
@@ -173,8 +180,9 @@ func TestReadersOfEvents(t *testing.T) {
 	var cut atomic.Int64
 	written := make(chan struct{})
 	address := strings.TrimPrefix(b.url, "http://")
+	ready.Add(each)
 	for range each {
-		all.Go(func() { stall(ctx, t, address, written, &cut) })
+		all.Go(func() { stall(ctx, t, address, &stalling, ready.Done, written, &cut) })
 	}
 	ready.Wait()
 	b.url = calls // not through narrow connections
@@ -208,12 +216,16 @@ func TestReadersOfEvents(t *testing.T) {
 		}
 		page = b.ask("mrt_root", "GET", "/api/v1/ledger/entries?kind=call.succeeded&page_size=200&page_token="+next, "")
 	}
-	stalled := time.AfterFunc(2*writeTime, func() { close(written) }) // the time that they have
-	defer stalled.Stop()
 	over.Store(true)
 	last.Store(&want[len(want)-1])
 	b.is(b.execute("mrt_ann", "fail", "so that those who read hear that it is over", "Idempotency-Key", "over"), 200, "failed")
-	timer := time.AfterFunc(time.Minute, cancel)
+	timer := time.AfterFunc(testwait.Limit, cancel)
+	testwait.Until(t, "the host has cut the readers that stall", func() bool {
+		none := true
+		stalling.Range(func(any, any) bool { none = false; return false })
+		return none
+	})
+	close(written)
 	all.Wait()
 	timer.Stop()
 	whole := log{said: fnv.New64a()}
@@ -243,19 +255,22 @@ func TestReadersOfEvents(t *testing.T) {
 
 // stall opens a stream and reads nothing until all is written. It counts itself where the
 // stream has ended by then.
-func stall(ctx context.Context, t *testing.T, address string, written <-chan struct{}, cut *atomic.Int64) {
+func stall(ctx context.Context, t *testing.T, address string, stalling *sync.Map, began func(), written <-chan struct{}, cut *atomic.Int64) {
 	small := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 2<<10) })
 	}}
 	conn, err := small.DialContext(ctx, "tcp", address)
 	if err != nil {
 		t.Error(err)
+		began()
 		return
 	}
 	defer conn.Close()
+	stalling.Store(conn.LocalAddr().String(), true)
 	fmt.Fprintf(conn, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer mrt_root\r\n\r\n")
+	began()
 	<-written
-	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second)) // a stream that goes on has no end
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute)) // a stream that goes on has no end
 	if _, err := io.Copy(io.Discard, conn); !errors.Is(err, os.ErrDeadlineExceeded) {
 		cut.Add(1)
 	}

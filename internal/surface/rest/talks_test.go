@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 )
 
@@ -63,12 +63,5 @@ func TestATurnIsStreamed(t *testing.T) {
 // appears waits for a file.
 func (b *bench) appears(path string) {
 	b.Helper()
-	for end := time.Now().Add(20 * time.Second); ; host.Pause(b.Context(), 5*time.Millisecond) {
-		if _, err := os.Stat(path); err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			b.Fatalf("never: %s", path)
-		}
-	}
+	testwait.Until(b, "there is a file "+path, func() bool { _, err := os.Stat(path); return err == nil })
 }

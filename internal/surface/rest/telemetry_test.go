@@ -189,7 +189,7 @@ func TestADeadCollectorHoldsNoCallUp(t *testing.T) {
 	if err := b.app.Telemetry.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begun); took > 5*time.Second {
+	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("closing took %s", took)
 	}
 }

@@ -2,14 +2,15 @@ package rest_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 )
@@ -120,13 +121,11 @@ func TestTheTenantsAreTheSitesOwners(t *testing.T) {
 	if rows, err := b.app.As(b.app.Principal).Tenants().List(t.Context()); err != nil || len(rows) != 2 || !rows[1].DisabledAt.IsZero() {
 		t.Errorf("the tenants are %+v, %v", rows, err)
 	}
-	becomes := func(status int) { // within a second or two
+	becomes := func(status int) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); b.ask(theirs, "GET", "/api/v1/calls", "").status != status; time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("a token of the tenant is not answered %d", status)
-			}
-		}
+		testwait.Until(t, fmt.Sprintf("a token of the tenant is answered %d", status), func() bool {
+			return b.ask(theirs, "GET", "/api/v1/calls", "").status == status
+		})
 	}
 	b.is(b.ask("mrt_site", "POST", "/api/v1/tenants/acme:disable", ""), 200, "")
 	becomes(401)

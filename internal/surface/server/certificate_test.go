@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/surface/server"
 )
 
@@ -79,14 +81,16 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 	if got := serial(); got != 1 {
 		t.Fatalf("the first certificate has the serial %d", got)
 	}
-	if err := os.WriteFile(first.key, []byte("no key\n"), 0o600); err != nil {
+	broken := filepath.Join(t.TempDir(), "broken.pem")
+	if err := os.WriteFile(broken, []byte("no key\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the log says that the pair is broken", func() bool { return serial() == 1 && log.count("cannot be used") > 0 })
+	replace(t, broken, first.key)
+	testwait.Until(t, "the log says that the pair is broken", func() bool { return serial() == 1 && log.count("cannot be used") > 0 })
 	replace(t, second.cert, first.cert) // its key is not there yet
-	eventually(t, "the log says that half a pair is none", func() bool { return serial() == 1 && log.count("cannot be used") > 1 })
+	testwait.Until(t, "the log says that half a pair is none", func() bool { return serial() == 1 && log.count("cannot be used") > 1 })
 	replace(t, second.key, first.key)
-	eventually(t, "the new certificate is used", func() bool { return serial() == 2 })
+	testwait.Until(t, "the new certificate is used", func() bool { return serial() == 2 })
 	if n := log.count("cannot be used"); n != 2 {
 		t.Errorf("the log complains %d times of two broken pairs", n)
 	}

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/surface/server"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -129,7 +130,7 @@ func TestStoppingAnswersWhatWasAsked(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- server.Serve(ctx, l, server.New(server.Options{Agents: d}), cert, 10*time.Second, slog.New(slog.DiscardHandler))
+		ended <- server.Serve(ctx, l, server.New(server.Options{Agents: d}), cert, testwait.Limit, slog.New(slog.DiscardHandler))
 	}()
 	client := trusting(files.leaf)
 	answer := make(chan string, 1)
@@ -143,9 +144,9 @@ func TestStoppingAnswersWhatWasAsked(t *testing.T) {
 		raw, _ := io.ReadAll(resp.Body)
 		answer <- resp.Proto + " " + resp.Status + " " + string(raw)
 	}()
-	eventually(t, "it is being answered", func() bool { return d.entered.Load() == 1 })
+	testwait.Until(t, "it is being answered", func() bool { return d.entered.Load() == 1 })
 	stop()
-	eventually(t, "no other user is let in", func() bool {
+	testwait.Until(t, "no other user is let in", func() bool {
 		conn, err := net.DialTimeout("tcp", l.Addr().String(), time.Second)
 		if err == nil {
 			conn.Close()
@@ -170,13 +171,12 @@ func TestSlowHeadersAreHungUpOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	began := time.Now()
 	if _, err := io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: x\r\nX-A: "); err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
-	if _, err := io.ReadAll(conn); err != nil || time.Since(began) > 10*time.Second {
-		t.Errorf("after %s: %v", time.Since(began), err)
+	_ = conn.SetReadDeadline(time.Now().Add(testwait.Limit))
+	if _, err := io.ReadAll(conn); err != nil {
+		t.Errorf("the server does not hang up: %v", err)
 	}
 }
 

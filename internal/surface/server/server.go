@@ -43,9 +43,6 @@ import (
 // MaxBody is how many bytes a delivery may have.
 const MaxBody = 1 << 20
 
-// unreadTime bounds the reading of the rest of an unwanted body.
-const unreadTime = time.Second
-
 // A Receiver takes deliveries of channels in. Once it returns without an error
 // the message is kept.
 type Receiver interface {
@@ -72,16 +69,18 @@ type Options struct {
 	API     http.Handler                               // answers under /api/v1/, for callers that it knows; there is nothing where it is nil
 	Console http.Handler                               // answers what is read at every other path, while SignIn has something; there is nothing where it is nil
 
-	BodyTime time.Duration // for a body to come: 10 s
-	WorkTime time.Duration // for a delivery that has come to be kept: 20 s
-	AtOnce   int           // deliveries that are being read or done, and requests under /api/v1/: 256 of each
-	Rate     float64       // deliveries of one channel a second: 60
-	Burst    float64       // and more than that for a moment: 120
+	BodyTime   time.Duration // for a body to come: 10 s
+	UnreadTime time.Duration // for the rest of an unwanted body to come: 1 s
+	WorkTime   time.Duration // for a delivery that has come to be kept: 20 s
+	AtOnce     int           // deliveries that are being read or done, and requests under /api/v1/: 256 of each
+	Rate       float64       // deliveries of one channel a second: 60
+	Burst      float64       // and more than that for a moment: 120
 }
 
 // New returns what answers requests. It is safe for concurrent use.
 func New(o Options) http.Handler {
 	o.BodyTime = cmp.Or(o.BodyTime, 10*time.Second)
+	o.UnreadTime = cmp.Or(o.UnreadTime, time.Second)
 	o.WorkTime = cmp.Or(o.WorkTime, 20*time.Second)
 	o.AtOnce = cmp.Or(o.AtOnce, 256)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
@@ -117,7 +116,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	if r.ContentLength != 0 { // what is not read of a body is read before the answer is sent, for no longer than this
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.UnreadTime))
 	}
 	switch path := r.URL.EscapedPath(); {
 	case path == "/healthz":
@@ -297,7 +296,7 @@ func (s *server) body(w http.ResponseWriter, r *http.Request, in *counted) ([]by
 	case errors.As(err, &large):
 		return nil, tooLarge
 	case errors.Is(err, errNoRoom):
-		_ = control.SetReadDeadline(time.Now().Add(unreadTime))
+		_ = control.SetReadDeadline(time.Now().Add(s.UnreadTime))
 		_, _ = io.Copy(io.Discard, in.Reader) // a connection closed with bytes unread is reset, and its sender never sees the refusal
 		w.Header().Set("Connection", "close")
 		return nil, errNoRoom

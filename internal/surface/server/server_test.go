@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/internal/surface/server"
 	"github.com/mortise-dev/mortise/plugin"
@@ -69,6 +71,7 @@ func (d *desk) took() []string {
 func begin(t *testing.T, d *desk, o server.Options) (address string) {
 	t.Helper()
 	o.Agents, o.Tenant = d, "local"
+	o.BodyTime, o.UnreadTime = cmp.Or(o.BodyTime, testwait.Limit), cmp.Or(o.UnreadTime, testwait.Limit)
 	l, err := server.Listen(t.Context(), "127.0.0.1:0", false, false)
 	if err != nil {
 		t.Fatal(err)
@@ -86,17 +89,6 @@ func begin(t *testing.T, d *desk, o server.Options) (address string) {
 		http.DefaultClient.CloseIdleConnections()
 	})
 	return l.Addr().String()
-}
-
-// eventually waits up to a minute for a condition, and reports whether it held as an error of the test.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Errorf("never: %s", what)
-			return
-		}
-	}
 }
 
 // post sends a delivery and returns the status and the answer.
@@ -194,7 +186,7 @@ func TestConfusionsAreNoDeliveries(t *testing.T) {
 			header += fmt.Sprintf("Content-Length: %d\r\n", len(body))
 		}
 		fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: hooks.example.com\r\nConnection: close\r\n%s\r\n%s", method, target, header, body)
-		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(testwait.Limit))
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Errorf("%s %s: %v", method, target, err)
@@ -250,54 +242,53 @@ func TestConfusionsAreNoDeliveries(t *testing.T) {
 	}
 }
 
-// Two hundred senders that never come to an end keep no other sender out (T37).
-func TestSlowSendersKeepNoSenderOut(t *testing.T) {
-	t.Parallel()
-	d := &desk{answer: server.Received{Session: "sess_1"}}
-	address := begin(t, d, server.Options{BodyTime: 4 * time.Second})
-	var late atomic.Int64
-	var all sync.WaitGroup
-	began := time.Now()
-	for i := range 200 {
+// sendHalf begins n deliveries that never come to an end, each within the rate of its channel.
+func sendHalf(t *testing.T, address string, n int) (all []net.Conn) {
+	t.Helper()
+	for i := range n {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		target := fmt.Sprintf("/api/agents/support/channels/slow%d/webhook", i%4) // each within what it may
+		t.Cleanup(func() { conn.Close() })
+		target := fmt.Sprintf("/api/agents/support/channels/slow%d/webhook", i%4)
 		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", target)
-		all.Go(func() {
-			defer conn.Close()
-			for range 15 { // a byte now and then
-				time.Sleep(100 * time.Millisecond)
-				if _, err := conn.Write([]byte(" ")); err != nil {
-					break // its time was up
-				}
-			}
-			_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusRequestTimeout {
-				late.Add(1)
-			}
-		})
+		all = append(all, conn)
 	}
+	return all
+}
+
+// Two hundred senders that never come to an end keep no other sender out (T37).
+func TestSlowSendersKeepNoSenderOut(t *testing.T) {
+	t.Parallel()
+	d := &desk{answer: server.Received{Session: "sess_1"}}
+	address := begin(t, d, server.Options{})
+	slow := sendHalf(t, address, 200)
 	for i := range 20 {
-		asked := time.Now()
-		resp, body := post(t, "http://"+address+path, `{"text":"hello"}`)
-		if took := time.Since(asked); resp.StatusCode != 202 || took > time.Second {
-			t.Errorf("delivery %d: %d %s after %s", i, resp.StatusCode, body, took)
+		for _, conn := range slow { // a byte now and then
+			if _, err := conn.Write([]byte(" ")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if resp, body := post(t, "http://"+address+path, `{"text":"hello"}`); resp.StatusCode != 202 {
+			t.Errorf("delivery %d: %d %s, want 202", i, resp.StatusCode, body)
 		}
 	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Logf("the machine is slow: %s", took)
-	}
-	all.Wait()
-	if n := late.Load(); n != 200 {
-		t.Errorf("%d of 200 slow senders were told that they are late", n)
+}
+
+// The server tells each sender whose body does not come in time that it is late (T37).
+func TestSlowSendersAreToldThatTheyAreLate(t *testing.T) {
+	t.Parallel()
+	address := begin(t, &desk{}, server.Options{BodyTime: 500 * time.Millisecond})
+	for i, conn := range sendHalf(t, address, 200) {
+		_ = conn.SetReadDeadline(time.Now().Add(testwait.Limit))
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("slow sender %d: %v", i, err)
+		}
+		if resp.Body.Close(); resp.StatusCode != http.StatusRequestTimeout {
+			t.Errorf("slow sender %d is answered %s, want 408", i, resp.Status)
+		}
 	}
 }
 
@@ -305,7 +296,7 @@ func TestAFloodIsRefusedAndOthersAreNot(t *testing.T) {
 	t.Parallel()
 	d := &desk{}
 	address := begin(t, d, server.Options{Rate: 1, Burst: 5})
-	accepted, refused := 0, 0
+	accepted, refused, began := 0, 0, time.Now()
 	for range 20 {
 		switch resp, _ := post(t, "http://"+address+path, "{}"); resp.StatusCode {
 		case 202:
@@ -319,8 +310,8 @@ func TestAFloodIsRefusedAndOthersAreNot(t *testing.T) {
 			t.Errorf("%d", resp.StatusCode)
 		}
 	}
-	if accepted < 5 || accepted > 8 || refused < 12 {
-		t.Errorf("%d accepted, %d refused", accepted, refused)
+	if most := 5 + int(time.Since(began).Seconds()); accepted < 5 || accepted > most {
+		t.Errorf("%d deliveries were accepted and %d refused, want 5 to %d accepted", accepted, refused, most)
 	}
 	if resp, body := post(t, "http://"+address+"/api/agents/support/channels/other/webhook", "{}"); resp.StatusCode != 202 {
 		t.Errorf("another channel: %d %s", resp.StatusCode, body)
@@ -335,7 +326,7 @@ func TestOnlySoManyAtATime(t *testing.T) {
 	for range 4 {
 		all.Go(func() { post(t, "http://"+address+path, "{}") })
 	}
-	eventually(t, "four deliveries are at work", func() bool { return d.entered.Load() >= 4 })
+	testwait.Until(t, "four deliveries are at work", func() bool { return d.entered.Load() >= 4 })
 	if resp, body := post(t, "http://"+address+path, "{}"); resp.StatusCode != 503 || !strings.Contains(body, "overloaded") || resp.Header.Get("Retry-After") != "1" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
@@ -367,10 +358,10 @@ func TestLargeBodiesAreBoundedTogether(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "large bodies fill the room and the rest are refused", func() bool { return d.entered.Load() >= 15 && refused.Load() >= 20 })
+	testwait.Until(t, "large bodies fill the room and the rest are refused", func() bool { return d.entered.Load() >= 15 && refused.Load() >= 20 })
 	entered := d.entered.Load()
 	all.Go(func() { post(t, "http://"+address+path, "{}") })
-	eventually(t, "a small body needs no room", func() bool { return d.entered.Load() > entered })
+	testwait.Until(t, "a small body needs no room", func() bool { return d.entered.Load() > entered })
 	if n := d.entered.Load(); n > 18 { // none has left: those that come later take the room of others
 		t.Errorf("%d bodies of 1 MiB were at hand", n)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/internal/surface/server"
@@ -91,12 +92,7 @@ func TestStreamsStayUntilTheHostStops(t *testing.T) {
 			t.Errorf("a stream ends with %q, %v", text, err)
 		}
 	}
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("the host waits for its streams")
+	if err := testwait.Receive(t, "the end of the host, which does not wait for its streams", ended); err != nil {
+		t.Error(err)
 	}
 }

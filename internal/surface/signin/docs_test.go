@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/service/account/accounttest"
 	"github.com/mortise-dev/mortise/internal/surface/exchange"
 )
@@ -128,9 +128,11 @@ func TestTheExchangesOfThePage(t *testing.T) {
 			e.Answered[i] = p.here(e.Answered[i])
 		}
 		a := p.send(e)
-		for end := time.Now().Add(2 * time.Second); e.Note == "A second later:" && a.status != e.Status && time.Now().Before(end); {
-			host.Pause(t.Context(), 100*time.Millisecond)
-			a = p.send(e)
+		if e.Note == "A second later:" && a.status != e.Status {
+			testwait.Until(t, fmt.Sprintf("docs/identity.md:%d: the status is %d", e.Line, e.Status), func() bool {
+				a = p.send(e)
+				return a.status == e.Status
+			})
 		}
 		if at := p.Differs(e, a.status, a.header.Values, a.text); at != "" {
 			t.Errorf("docs/identity.md:%d: %s: %d %v %s", e.Line, at, a.status, a.header, a.text)

@@ -365,15 +365,3 @@ func (b *bench) overSocket(method, path, body string, headers ...string) answer 
 	}
 	return answer{resp.StatusCode, resp.Header, string(raw)}
 }
-
-// later fails if something does not become so within two seconds: what was authenticated is
-// believed for one.
-func (b *bench) later(so func() bool, what string) {
-	b.Helper()
-	for end := time.Now().Add(2 * time.Second); !so(); {
-		if time.Now().After(end) {
-			b.Error(what)
-			return
-		}
-	}
-}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // withMachines lets programs of the first provider be ann, and a service.
@@ -88,5 +90,7 @@ func TestAProgramPresentsATokenOfItsProvider(t *testing.T) {
 	if status, out := b.mortise("users", "unlink", "ann", identity); status != 0 {
 		t.Fatal(out)
 	}
-	b.later(func() bool { return one.whoami(b.machine("ann's program", nil)...) == 401 }, "a program whose identity was unlinked is answered")
+	testwait.Until(t, "a program whose identity was unlinked is answered 401", func() bool {
+		return one.whoami(b.machine("ann's program", nil)...) == 401
+	})
 }

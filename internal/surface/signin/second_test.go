@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -147,7 +148,7 @@ func TestWhoAskedIsNoSecondPerson(t *testing.T) {
 			if status, out := c.mortise("users", "disable", "bob"); status != 0 {
 				return out
 			}
-			c.later(func() bool { return c.bob.whoami() == 401 && one.whoami(asCI...) == 401 }, "who was disabled is answered")
+			testwait.Until(t, "bob, who was disabled, is answered 401", func() bool { return c.bob.whoami() == 401 && one.whoami(asCI...) == 401 })
 			if status, out := c.mortise("users", "enable", "bob"); status != 0 {
 				return out
 			}

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -70,17 +72,23 @@ func (p *pty) all() string {
 // await waits until a text arrived.
 func (p *pty) await(t *testing.T, text string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	testwait.Until(t, fmt.Sprintf("the terminal shows %q", text), func() bool {
 		p.mu.Lock()
-		found := strings.Contains(p.seen.String(), text)
-		p.mu.Unlock()
-		if found {
-			return
+		defer p.mu.Unlock()
+		return strings.Contains(p.seen.String(), text)
+	})
+}
+
+// awaitQuiet waits until the terminal does not show what is typed.
+func (p *pty) awaitQuiet(t *testing.T) {
+	t.Helper()
+	testwait.Until(t, "the terminal does not echo", func() bool {
+		state, err := unix.IoctlGetTermios(int(p.theirs.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%q never came: %q", text, p.seen.String())
-		}
-	}
+		return state.Lflag&unix.ECHO == 0
+	})
 }
 
 func TestAStatusIsTakenAwayBeforeAnythingElseIsWritten(t *testing.T) {
@@ -142,13 +150,15 @@ func TestColourIsAskedOfTheEnvironment(t *testing.T) {
 func TestWorkThatTakesLongIsShown(t *testing.T) {
 	t.Parallel()
 	p := openPTY(t)
-	s := NewScreen(p.theirs)
-	s.Begin("short work").End()
-	b := s.Begin("reading")
-	b.Set("copying", Bytes(5<<20))
-	p.await(t, "copying, 5 MiB, 2s")
-	b.End()
-	if got := p.all(); strings.Contains(got, "short") || strings.Contains(got, "reading") || !strings.HasSuffix(got, "\r"+strings.Repeat(" ", 18)+"\r") {
+	synctest.Test(t, func(*testing.T) {
+		s := NewScreen(p.theirs)
+		s.Begin("short work").End()
+		b := s.Begin("reading")
+		b.Set("copying", Bytes(5<<20))
+		<-time.After(Longest + time.Second/2)
+		b.End()
+	})
+	if got := p.all(); !strings.Contains(got, "copying, 5 MiB, 2s") || strings.Contains(got, "short") || strings.Contains(got, "reading") || !strings.HasSuffix(got, "\r"+strings.Repeat(" ", 18)+"\r") {
 		t.Errorf("%q", got)
 	}
 }
@@ -185,7 +195,7 @@ func TestASecretIsNotShown(t *testing.T) {
 		got <- text
 	}()
 	p.await(t, "(not shown): ")
-	time.Sleep(200 * time.Millisecond) // until the terminal is quiet
+	p.awaitQuiet(t)
 	_, _ = p.ours.WriteString("hush\n")
 	if text := <-got; text != "hush" {
 		t.Errorf("got %q", text)

@@ -22,6 +22,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 )
 
 // A file has the cases of one plugin.
@@ -78,25 +80,12 @@ type host struct{ home string }
 var binary string // the program
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "authors-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		if binary = os.Getenv("MORTISE_TEST_BINARY"); binary != "" {
-			return m.Run()
-		}
-		binary = filepath.Join(dir, "mortise")
-		build := exec.Command("go", "build", "-o", binary, "../../../cmd/mortise")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building: %v\n%s", err, out)
-			return 1
-		}
-		return m.Run()
-	}())
+	var err error
+	if binary, err = testinput.Find("mortise"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
 }
 
 func newHost(t *testing.T, config string) *host {
@@ -295,6 +284,6 @@ func some(t *testing.T, all map[string]file) map[string]file {
 			delete(all, name)
 		}
 	}
-	t.Logf("%d of %d plugins; test/long.sh runs all", len(all), len(names))
+	t.Logf("%d of %d plugins; make test-long runs all", len(all), len(names))
 	return all
 }

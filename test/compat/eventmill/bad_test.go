@@ -12,6 +12,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testinput"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // The exit statuses of the command line that are met here.
@@ -40,7 +43,7 @@ type mishap struct {
 
 func TestMishapsLeaveTheSessionGoing(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session := h.session(t)
 	h.add(t, session, "evidence/auth.log.1")
@@ -121,7 +124,7 @@ func TestMishapsLeaveTheSessionGoing(t *testing.T) {
 
 func TestUntestedReleases(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	tree := filepath.Join(h.home, "plugins")
 	if err := os.CopyFS(tree, os.DirFS("bad/plugins")); err != nil {
 		t.Fatal(err)
@@ -165,7 +168,7 @@ func TestUntestedReleases(t *testing.T) {
 
 func TestRegistrationsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session := h.session(t)
 	refused := func(more m, message string) mishap {
@@ -232,7 +235,7 @@ func TestRegistrationsThatCannotBe(t *testing.T) {
 
 func TestManyArtifactsOfOneSession(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session := h.session(t)
 	for batch := range 4 {
@@ -250,7 +253,7 @@ func TestManyArtifactsOfOneSession(t *testing.T) {
 
 func TestArtifactsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session, dir := h.session(t), t.TempDir()
 	file := func(name, content string) string {
@@ -323,7 +326,7 @@ func TestArtifactsThatCannotBe(t *testing.T) {
 
 func TestAnUnreadableFileIsNoArtifact(t *testing.T) {
 	t.Parallel()
-	binary := build(t)
+	binary := testinput.Host(t)
 	dir, err := os.MkdirTemp("", "mill-") // that another user may enter
 	if err != nil {
 		t.Fatal(err)
@@ -370,7 +373,7 @@ func TestAnUnreadableFileIsNoArtifact(t *testing.T) {
 
 func TestLargeArtifactsAreStreamed(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.configure(t, "limits:\n  artifact_bytes: 314572800\n")
 	session := h.session(t)
 	files := t.TempDir()
@@ -432,7 +435,7 @@ func statusOf(err error) int {
 
 func TestWhatAnAnalystMistypes(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session, closed := h.session(t), h.session(t)
 	h.must(t, nil, "sessions", "close", closed)
@@ -473,7 +476,7 @@ func TestWhatAnAnalystMistypes(t *testing.T) {
 
 func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session := h.session(t)
 	calls := func(want float64) {
@@ -490,6 +493,9 @@ func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
+		if seconds == "50" {
+			time.Sleep(10 * time.Second) // nothing outside of its process shows that the tool sleeps
+		}
 		return cmd, &out
 	}
 	calls(1)
@@ -504,7 +510,6 @@ func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 
 	// Ctrl-C in the middle of a long one.
 	long, out := sleeping("50")
-	time.Sleep(time.Second)
 	_ = long.Process.Signal(os.Interrupt)
 	if err := long.Wait(); statusOf(err) != exitSignal || !strings.Contains(out.String(), `"cancelled"`) {
 		t.Errorf("Ctrl-C: %v: %s", err, out)
@@ -521,7 +526,6 @@ func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 	kill()
 	calls(1)
 	long, out = sleeping("50")
-	time.Sleep(time.Second)
 	kill()
 	if err := long.Wait(); statusOf(err) != exitPlugin || !strings.Contains(out.String(), "ended during the call") {
 		t.Errorf("a killed host: %v: %s", err, out)
@@ -530,18 +534,11 @@ func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 
 	// The data directory goes away under a call: its host ends too, without any request.
 	long, _ = sleeping("50")
-	time.Sleep(time.Second)
 	if err := os.RemoveAll(h.home); err != nil {
 		t.Fatal(err)
 	}
 	_ = long.Wait()
-	for range 150 {
-		if len(h.holders(t)) == 0 {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Errorf("hosts of a deleted data directory: %v", h.holders(t))
+	testwait.Until(t, "the host of a deleted data directory ends", func() bool { return len(h.holders(t)) == 0 })
 }
 
 // holders are the processes that hold sessions of this host.
@@ -567,7 +564,7 @@ func (h *host) holders(t *testing.T) []int {
 
 func TestAFaultIsShownWithItsPlace(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
 	session := h.session(t)
 	for range 5 { // always, not when it is faster than the answer

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 )
 
 // teller says all that a tool can say, by every way that there is.
@@ -63,7 +65,7 @@ func (h *host) registerTeller(t *testing.T) {
 
 func TestTheConsoleOfATool(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.registerTeller(t)
 	session := h.session(t)
 	for _, c := range []struct {
@@ -93,7 +95,7 @@ func TestTheConsoleOfATool(t *testing.T) {
 // TestASummaryIsOneAndTheSame on a terminal and in JSON, with a session and without.
 func TestASummaryIsOneAndTheSame(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.registerTeller(t)
 	want := "  " + strings.Repeat("s", 2500) + "\n"
 	for _, args := range [][]string{{"run", "teller"}, {"run", "teller", "--session", h.session(t)}} {
@@ -115,7 +117,7 @@ func TestASummaryIsOneAndTheSame(t *testing.T) {
 // a program may have written are not, and the host's own never.
 func TestFilesThatAreTyped(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.registerTeller(t)
 	dir := t.TempDir()
 	write := func(name, text string) string {

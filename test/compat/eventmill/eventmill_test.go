@@ -9,16 +9,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 )
 
 // A scenario is one session: its evidence, and calls one after the other.
@@ -67,7 +67,7 @@ type outcome struct {
 }
 
 func TestPublishedPlugins(t *testing.T) {
-	binary := build(t)
+	binary := testinput.Host(t)
 	cases, err := filepath.Glob("cases/*.json")
 	if err != nil || len(cases) < 20 {
 		t.Fatalf("%d cases, %v", len(cases), err)
@@ -192,44 +192,6 @@ func (c *step) judge(t *testing.T, n int, got outcome, printed []byte) {
 
 // A host is a data directory and the program.
 type host struct{ binary, home string }
-
-// build returns the program, made once with the launcher of cages that lies
-// ready, or the one that make test has built.
-func build(t *testing.T) string {
-	t.Helper()
-	binary, err := program()
-	if err != nil {
-		t.Fatalf("building: %v", err)
-	}
-	return binary
-}
-
-var program = sync.OnceValues(func() (string, error) {
-	if binary := os.Getenv("MORTISE_TEST_BINARY"); binary != "" {
-		return binary, nil
-	}
-	binary := filepath.Join(built, "mortise")
-	build := exec.Command("go", "build", "-o", binary, "../../../cmd/mortise")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w\n%s", err, out)
-	}
-	return binary, err
-})
-
-// built is the directory of the program.
-var built string
-
-func TestMain(m *testing.M) {
-	var err error
-	if built, err = os.MkdirTemp("", "mill-"); err != nil {
-		panic(err)
-	}
-	status := m.Run()
-	_ = os.RemoveAll(built)
-	os.Exit(status)
-}
 
 func newHost(t *testing.T, binary string) *host {
 	t.Helper()

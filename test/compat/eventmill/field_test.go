@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 )
 
 // An inquiry is a session that is held twice: on the host, and in an interpreter
@@ -47,7 +49,7 @@ type answered struct {
 }
 
 func TestToolsOfTheFieldAnswerAsTheFactsSay(t *testing.T) {
-	binary := build(t)
+	binary := testinput.Host(t)
 	dir := t.TempDir()
 	generate(t, dir)
 	logs := []string{

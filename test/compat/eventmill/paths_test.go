@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 )
 
 // porter reads what it finds at any path of its payload, writes where it is told
@@ -67,7 +69,7 @@ type desk struct {
 }
 
 func newDesk(t *testing.T) desk {
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	tree := filepath.Join(t.TempDir(), "plugins")
 	for name, text := range map[string]string{"tool.py": porter, "manifest.json": porterManifest} {
 		put(t, filepath.Join(tree, "log_analysis", "porter", name), text)

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 )
 
 // TestTheSixteenKinds of published tools, one of each, in one session without a
 // model and in one with: what each needs of the host it gets, unmodified.
 func TestTheSixteenKinds(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, build(t))
+	h := newHost(t, testinput.Host(t))
 	h.configure(t, "settings: {wall_logs: {condition_orange: true, workspace_dir: ws}}\n")
 	h.must(t, nil, "plugins", "register", "--dev", "sixteen/plugins")
 	dir := t.TempDir()

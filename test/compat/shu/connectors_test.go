@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // A source is what a connector reads, on this machine. It answers conditional
@@ -374,9 +376,7 @@ func TestAKilledRunOfAWebFeedLosesNothing(t *testing.T) {
 	c.set("/feed.xml", rss(entries...))
 	input := map[string]any{"url": "http://" + c.address + "/feed.xml", "kb_id": "base", "max_items": 500}
 	id := c.killed(input, func() {
-		for deadline := time.Now().Add(30 * time.Second); len(c.shown().Documents) == 0 && time.Now().Before(deadline); {
-			time.Sleep(time.Millisecond)
-		}
+		testwait.Until(t, "a document is there", func() bool { return len(c.shown().Documents) > 0 })
 	})
 	there := c.documents()
 	t.Logf("%d of 300 entries were there when it was killed", len(there))

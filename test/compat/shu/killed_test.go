@@ -76,7 +76,7 @@ func (l *lists) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (l *lists) when(requests int, while time.Duration, do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.after, l.alarm = requests, func(string) { time.Sleep(while); do() }
+	l.after, l.alarm = requests, func(string) { <-time.After(while); do() }
 }
 
 func (l *lists) cursors(list string) []int {

@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 	"github.com/mortise-dev/mortise/internal/service/account/accounttest"
 )
 
@@ -403,26 +404,12 @@ type host struct{ home string }
 var binary string // the program
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "shu-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		// With the launcher of cages that lies ready; make test has built it.
-		if binary = os.Getenv("MORTISE_TEST_BINARY"); binary != "" {
-			return m.Run()
-		}
-		binary = filepath.Join(dir, "mortise")
-		build := exec.Command("go", "build", "-o", binary, "../../../cmd/mortise")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building: %v\n%s", err, out)
-			return 1
-		}
-		return m.Run()
-	}())
+	var err error
+	if binary, err = testinput.Find("mortise"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
 }
 
 func newHost(t *testing.T) *host {

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/internal/service/egress/proxy"
 	"github.com/mortise-dev/mortise/plugin"
@@ -55,7 +56,7 @@ func open(t *testing.T, at, request string) (*bufio.Reader, net.Conn, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(testwait.Limit))
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,6 @@ func TestADeclaredNameLeadsToPublicAddressesAlone(t *testing.T) {
 				refused.Add(1)
 			}
 		},
-		Connect: 50 * time.Millisecond,
 	}
 	at, p := serve(t, o)
 	for _, name := range []string{"inside", "both", "metadata"} {
@@ -134,7 +134,9 @@ func TestADeclaredNameLeadsToPublicAddressesAlone(t *testing.T) {
 	if rest, _ := io.ReadAll(r); line != "HTTP/1.1 502 Bad Gateway" || strings.Contains(string(rest), "8.8.8.8") {
 		t.Errorf("a host that does not answer: %s %s", line, rest)
 	}
-	if _, _, line := open(t, at, connect("slow.example.com:443")); line != "HTTP/1.1 504 Gateway Timeout" {
+	o.Connect = 50 * time.Millisecond
+	hasty, _ := serve(t, o)
+	if _, _, line := open(t, hasty, connect("slow.example.com:443")); line != "HTTP/1.1 504 Gateway Timeout" {
 		t.Errorf("a host that does not answer in time: %s", line)
 	}
 }
@@ -163,7 +165,7 @@ func TestBoundsOfAProxy(t *testing.T) {
 			t.Fatalf("a third of two was served: %d, %v", n, err)
 		}
 		_ = first.Close()
-		_ = third.SetReadDeadline(time.Now().Add(5 * time.Second))
+		_ = third.SetReadDeadline(time.Now().Add(testwait.Limit))
 		if _, err := third.Read(make([]byte, 1)); err != nil {
 			t.Errorf("it is not served once there is room: %v", err)
 		}
@@ -171,11 +173,14 @@ func TestBoundsOfAProxy(t *testing.T) {
 	t.Run("idle", func(t *testing.T) {
 		t.Parallel()
 		to := echo(t)
-		at, _ := serve(t, proxy.Options{Hosts: []string{to}, Dialer: local(), Idle: 200 * time.Millisecond})
+		const idle = 3 * time.Second // a tunnel in use may pause for almost as long on a busy machine
+		at, _ := serve(t, proxy.Options{Hosts: []string{to}, Dialer: local(), Idle: idle})
 		r, conn, _ := open(t, at, connect(to))
 		_, _ = r.ReadString('\n')
-		for range 4 { // longer than that in all
-			time.Sleep(100 * time.Millisecond)
+		tick := time.NewTicker(idle / 30)
+		defer tick.Stop()
+		for range 40 { // longer than that in all
+			<-tick.C
 			_, _ = io.WriteString(conn, "x")
 			if b, err := r.ReadByte(); b != 'x' || err != nil {
 				t.Fatalf("a tunnel that is used: %c, %v", b, err)
@@ -220,7 +225,7 @@ func TestBoundsOfAProxy(t *testing.T) {
 		}
 		defer conn.Close()
 		_, _ = io.WriteString(conn, "CONNECT ")
-		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(testwait.Limit))
 		if _, err := io.ReadAll(conn); err != nil {
 			t.Errorf("it is open still: %v", err)
 		}

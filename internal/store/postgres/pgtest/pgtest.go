@@ -11,6 +11,7 @@ package pgtest
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -18,6 +19,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 var (
@@ -56,8 +59,43 @@ func open(t testing.TB, s *Server, err error) string {
 	if err != nil {
 		skip(t, err)
 	}
+	return s.create(t, "template1")
+}
+
+// Copy returns the URL of a new database on the server of this process, with
+// everything that the database template has, which is another of this server. Copy
+// waits until no client is connected to template.
+func Copy(t testing.TB, template string) string {
+	t.Helper()
+	server, err := shared()
+	if err != nil {
+		skip(t, err)
+	}
+	u, err := url.Parse(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(u.Path, "/")
+	conn, err := pgx.Connect(t.Context(), server.url("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	// The server ends a session some time after its client has closed the connection.
+	testwait.Until(t, "no session is in the database "+name, func() (left bool) {
+		const none = "SELECT NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = $1)"
+		if err := conn.QueryRow(t.Context(), none, name).Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		return left
+	})
+	return server.create(t, name)
+}
+
+func (s *Server) create(t testing.TB, template string) string {
+	t.Helper()
 	name := fmt.Sprintf("test%d", database.Add(1))
-	Exec(t, s.url("postgres"), "CREATE DATABASE "+name+" OWNER "+owner)
+	Exec(t, s.url("postgres"), "CREATE DATABASE "+name+" OWNER "+owner+" TEMPLATE "+template)
 	return strings.Replace(s.url(name), "//"+super+"@", "//"+owner+"@", 1)
 }
 

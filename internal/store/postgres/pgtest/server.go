@@ -86,7 +86,7 @@ func start() (_ *Server, err error) {
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) url(database string) string {
-	return fmt.Sprintf("postgres://%s@/%s?host=%s&sslmode=disable", super, database, s.dir)
+	return fmt.Sprintf("postgres://%s@/%s?host=%s&sslmode=disable&connect_timeout=60", super, database, s.dir)
 }
 
 func (s *Server) up() error {
@@ -212,7 +212,7 @@ func find() (string, error) {
 	}
 	apt, err := exec.LookPath("apt-get")
 	if err != nil || os.Geteuid() != 0 {
-		return "", errors.New("no PostgreSQL server is installed: initdb is not in PATH nor in /usr/lib/postgresql")
+		return "", errors.New("no PostgreSQL server is installed: initdb is not in PATH nor in /usr/lib/postgresql; install the package postgresql")
 	}
 	fmt.Fprintln(os.Stderr, "installing postgresql, which the tests need")
 	cmd := exec.Command(apt, "install", "-y", "-qq", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=120", "postgresql")
