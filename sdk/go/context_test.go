@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/base/testwait"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/base/testwait"
+	"github.com/mortise-dev/mortise/internal/base/testinput"
 	"github.com/mortise-dev/mortise/protocol/protocoltest"
 )
 
@@ -38,7 +38,7 @@ func TestTranscripts(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			stuck := time.AfterFunc(testwait.Limit, func() { _ = cmd.Process.Kill() })
+			stuck := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
 			defer stuck.Stop()
 			lines := bufio.NewReader(out)
 			for i, line := range c.Lines {

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // However many lines are read at a time, their buffers stay within the room.

@@ -298,8 +298,8 @@ func TestCloseIsBounded(t *testing.T) {
 			}
 			start := time.Now()
 			bus.Close()
-			if took := time.Since(start); took < 25*time.Millisecond {
-				t.Errorf("%s: Close took %s, want at least 25 ms", name, took)
+			if took := time.Since(start); took < 25*time.Millisecond || took > 5*time.Second {
+				t.Errorf("%s: Close took %s", name, took)
 			}
 			close(release)
 			<-ended

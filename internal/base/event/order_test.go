@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -73,7 +73,7 @@ func TestHostileTablesAreReadWithinBounds(t *testing.T) {
 	}()
 	testwait.Receive(t, "the end of the readers", done)
 	runtime.ReadMemStats(&after)
-	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 16 && !testing.Short() {
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 16 {
 		t.Errorf("it took %d MiB", took)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	_ "github.com/mortise-dev/mortise/internal/catalog/contract/all"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"

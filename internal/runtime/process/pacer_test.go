@@ -4,8 +4,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // A burst is taken in at once, and a flood at its pace.

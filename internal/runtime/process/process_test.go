@@ -37,9 +37,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// work makes a plugin take ms milliseconds for a call.
-func work(ms int) { time.Sleep(time.Duration(ms) * time.Millisecond) } // no test fails if it takes longer
-
 // play is what the good plugins do. The bad ones are in liars_test.go.
 func play(role string) {
 	if lie, ok := liars[role]; ok {
@@ -213,9 +210,6 @@ var through []string
 // manifest's entry.
 func newRunner(t testing.TB, opts process.Options) *process.Runner {
 	t.Helper()
-	if opts.Handshake == 0 {
-		opts.Handshake = time.Minute // a busy machine starts programs slowly
-	}
 	opts.Scratch = t.TempDir()
 	opts.Sandbox, opts.Reads = cage(t), reads
 	if opts.Command == nil {

@@ -115,9 +115,6 @@ func eater([]string) {
 	}
 }
 
-// stay lets a program of a role run on for a while.
-func stay(d time.Duration) { time.Sleep(d) } // its host counts what it takes while it runs
-
 // forker starts processes until it may not.
 func forker([]string) {
 	for {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
-	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -42,7 +41,7 @@ func TestHostileScriptsAreContained(t *testing.T) {
 		cases = n
 	}
 	const deadline = 50 * time.Millisecond
-	neighbour := opened(t, vetoSource, Environment{Plugin: "neighbour", Limits: Limits{Deadline: time.Minute}}).Subscriptions()[0].Veto
+	neighbour := opened(t, vetoSource, Environment{Plugin: "neighbour"}).Subscriptions()[0].Veto
 	p := payload(t, toolBefore)
 
 	var slowest time.Duration

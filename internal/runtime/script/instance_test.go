@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
-	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -316,7 +315,6 @@ func TestDeadlinesOfTheCaller(t *testing.T) {
 	if err := i.Subscriptions()[0].Listen(ctx, payload(t, `{}`)); plugin.CodeOf(err) != plugin.CodeTimeout {
 		t.Errorf("code that its caller gives 20 ms: %v", err)
 	}
-	testwait.AtMost(t, "a listener with 20 ms", time.Since(begun), 500*time.Millisecond)
 	if err := i.Subscriptions()[0].Listen(ctx, payload(t, `{}`)); plugin.CodeOf(err) != plugin.CodeTimeout {
 		t.Errorf("with a context that is over: %v", err)
 	}
