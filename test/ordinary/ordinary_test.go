@@ -17,8 +17,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/testinput"
 )
 
-// nobody is the user, and its group, that a test which runs as root becomes.
-const nobody = 65534
+// unprivileged is the user, and its group, that a test which runs as root becomes.
+const unprivileged = 65534
 
 // user is a user without privileges who has a home directory and nothing else.
 type user struct {
@@ -55,7 +55,7 @@ func newUser(t *testing.T) *user {
 	}
 	if os.Getuid() == 0 {
 		for _, d := range []string{dir, u.home, u.temp} {
-			if err := os.Chown(d, nobody, nobody); err != nil {
+			if err := os.Chown(d, unprivileged, unprivileged); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -72,7 +72,7 @@ func (u *user) command(name string, args ...string) *exec.Cmd {
 		"GOCACHE=" + filepath.Join(u.home, "go-build"),
 	}
 	if os.Getuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
 	}
 	return cmd
 }

@@ -71,8 +71,8 @@ func TestAnOrdinaryUserRemovesReadOnlyTrees(t *testing.T) {
 	}
 }
 
-// nobody is a user without privileges.
-const nobody = 65534
+// unprivileged is a user without privileges.
+const unprivileged = 65534
 
 func remove(t *testing.T, outer, dir string) error {
 	t.Helper()
@@ -80,7 +80,7 @@ func remove(t *testing.T, outer, dir string) error {
 		return rmtree.Remove(dir)
 	}
 	err := filepath.WalkDir(outer, func(path string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, nobody, nobody))
+		return errors.Join(err, os.Lchown(path, unprivileged, unprivileged))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func remove(t *testing.T, outer, dir string) error {
 	}
 	cmd := exec.Command(copied)
 	cmd.Env = append(os.Environ(), removes+"="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return errors.New(err.Error() + ": " + string(out))
