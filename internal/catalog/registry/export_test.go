@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+
+	"github.com/mortise-dev/mortise/internal/base/rmtree"
 )
 
 // Unpack unpacks a zip into a package directory below dir, and removes it again.
@@ -20,5 +22,5 @@ func Unpack(dir string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	return remove(to)
+	return rmtree.Remove(to)
 }
