@@ -43,6 +43,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/base/testdir"
 	"github.com/mortise-dev/mortise/internal/base/testinput"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	_ "github.com/mortise-dev/mortise/internal/catalog/contract/all"
@@ -229,7 +230,7 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	p := &place{dir: t.TempDir(), home: t.TempDir()}
+	p := &place{dir: testdir.New(t), home: testdir.New(t)}
 	examples, err := filepath.Abs("examples")
 	if err == nil {
 		err = os.Symlink(examples, filepath.Join(p.dir, "examples"))

@@ -3,8 +3,11 @@
 package ordinary_test
 
 import (
+	"bufio"
 	"bytes"
+	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/base/testinput"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // unprivileged is the user, and its group, that a test which runs as root becomes.
@@ -147,7 +151,9 @@ func (u *user) left() []string {
 func TestAnOrdinaryUserTakesTheFirstSteps(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	u.mortise("new", "hello", "--lang", "python")
+	u.mortise("new", "hello", "--lang", "python", "--no-register")
+	u.mortise("check", "./hello")
+	u.mortise("plugins", "register", "./hello")
 	if out := u.mortise("run", "hello", "--set", "name=Ada"); !strings.Contains(out, "Ada") {
 		t.Errorf("mortise run hello printed %q, want a greeting of Ada", out)
 	}
@@ -155,8 +161,105 @@ func TestAnOrdinaryUserTakesTheFirstSteps(t *testing.T) {
 		t.Errorf("mortise ledger list printed %q, want the call of hello", out)
 	}
 	u.mortise("ledger", "verify")
+
+	token := u.token()
+	s := u.serve()
+	if out := s.greet(token); !strings.Contains(out, "Grace") {
+		t.Errorf("the API answered %s, want a greeting of Grace", out)
+	}
+	s.stop()
+	u.mortise("ledger", "verify")
+
+	if left := u.left(); len(left) > 0 {
+		t.Errorf("the host left %v in the temporary directory", left)
+	}
 	err := filepath.WalkDir(u.home, func(path string, _ fs.DirEntry, err error) error { return err })
 	if err != nil {
 		t.Errorf("the host wrote a directory that its user cannot read: %v", err)
+	}
+}
+
+// token creates an API token that may run operations.
+func (u *user) token() string {
+	u.Helper()
+	out := u.mortise("tokens", "create", "test", "--scope", "run")
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "mrt_") {
+			return strings.TrimSpace(line)
+		}
+	}
+	u.Fatalf("mortise tokens create printed %q, want a line with the token", out)
+	return ""
+}
+
+// server is a host that answers the API.
+type server struct {
+	*user
+	cmd  *exec.Cmd
+	url  string
+	logs chan string // receives the rest of standard error once the host has closed it
+}
+
+// serve starts a host on a free port and returns when it listens.
+func (u *user) serve() *server {
+	u.Helper()
+	s := &server{user: u, cmd: u.command(u.program, "serve", "--listen", "127.0.0.1:0"), logs: make(chan string, 1)}
+	errs, err := s.cmd.StderrPipe()
+	if err == nil {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		u.Fatal(err)
+	}
+	u.Cleanup(func() { _ = s.cmd.Process.Kill() }) // if the test did not reach stop
+	lines := bufio.NewScanner(errs)
+	for lines.Scan() {
+		if _, url, found := strings.Cut(lines.Text(), "listening on "); found {
+			s.url = url
+			go func() { // ends when the host closes its standard error
+				var text strings.Builder
+				for lines.Scan() {
+					text.WriteString(lines.Text() + "\n")
+				}
+				s.logs <- text.String()
+			}()
+			return s
+		}
+	}
+	u.Fatalf("the host ended before it listened: %v, %v", lines.Err(), s.cmd.Wait())
+	return nil
+}
+
+// greet calls hello over the API and returns the body of the response.
+func (s *server) greet(token string) string {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.url+"/api/v1/operations/hello/greet:execute",
+		strings.NewReader(`{"input": {"name": "Grace"}}`))
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		s.Fatalf("status = %s, error = %v, want 200:\n%s", response.Status, err, body)
+	}
+	return string(body)
+}
+
+// stop interrupts the host as Ctrl-C does. The host must end by itself with status 0.
+func (s *server) stop() {
+	s.Helper()
+	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+		s.Fatal(err)
+	}
+	text := testwait.Receive(s.T, "the end of the host's log", s.logs)
+	if err := s.cmd.Wait(); err != nil {
+		s.Errorf("mortise serve ended with %v after an interrupt, want status 0:\n%s", err, text)
 	}
 }

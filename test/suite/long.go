@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -100,6 +102,7 @@ func longParts() []part {
 		{name: "outreach", about: "an outreach from a document to its second mail, its host killed at ten points", needs: []string{"npm"}, run: goPart(goTest{
 			packages: []string{"./plugins"}, flags: []string{"-count=1", "-run=TestOutreachStory|TestTheReceiverSpeaks"},
 			env: []string{"MORTISE_STORY_POINTS=all", "MORTISE_GMAIL_CLIENT=1"}})},
+		{name: "ordinary", about: "stories and the blocks of the documentation as a user without privileges", after: "inputs", run: testOrdinary},
 		{name: "volume", about: "the tools of investigations over files of 1 GiB, beside second implementations", needs: []string{"python3", "tshark"}, run: func(j *job) error {
 			return j.command(".", onDisk, "python3", "-B", "test/volume/volume.py", "bin/mortise", cmp.Or(os.Getenv("MORTISE_VOLUME_MB"), "1024"))
 		}},
@@ -119,6 +122,21 @@ func longParts() []part {
 		{name: "bench", about: "the benchmarks beside their peers", run: func(j *job) error { return j.command("bench", nil, "go", "run", ".") }},
 	}
 	return append(parts, fuzzParts()...)
+}
+
+// testOrdinary runs stories and the documentation with test/ordinary/as. A user
+// without privileges gets the same from the part full.
+func testOrdinary(j *job) error {
+	if os.Getuid() != 0 {
+		return fmt.Errorf("every part runs as a user without privileges; this one is for root: %w", errNotRun)
+	}
+	as := filepath.Join(j.env.root, "bin", "test", "as")
+	if err := j.command(".", nil, "go", "build", "-o", as, "./test/ordinary/as"); err != nil {
+		return err
+	}
+	return j.goTest(goTest{
+		packages: []string{"./internal/surface/cli", "./docs"},
+		flags:    []string{"-count=1", "-p=1", "-short", "-exec=" + as, "-run=^(TestStories|TestBlocks)$"}})
 }
 
 // fuzzTargets are packages and their fuzz targets.

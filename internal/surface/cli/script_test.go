@@ -75,7 +75,9 @@ func stories(t *testing.T, manner string) {
 			env.Setenv("GOFLAGS", "")
 			env.Setenv("GOCACHE", goEnv("GOCACHE"))
 			env.Setenv("GOMODCACHE", goEnv("GOMODCACHE"))
-			env.Setenv("PYENV_ROOT", os.Getenv("PYENV_ROOT"))
+			if root := os.Getenv("PYENV_ROOT"); root != "" { // an empty variable makes another environment than none
+				env.Setenv("PYENV_ROOT", root)
+			}
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
