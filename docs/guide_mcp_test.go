@@ -10,9 +10,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 )
 
 // TestTheGuideOfMCPWithAClient follows guides/mcp.md with the official client: it starts what the
@@ -98,7 +99,7 @@ func clientOf(t *testing.T, home string, env []string) *mcp.ClientSession {
 	for name, value := range entry.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 	defer cancel()
 	s, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {

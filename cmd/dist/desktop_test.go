@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/base/version"
 )
 
@@ -124,7 +124,7 @@ func start(t *testing.T, values map[string]string) *exec.Cmd {
 			return m.Config[key].Default
 		})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 	t.Cleanup(cancel)
 	var args []string
 	for _, arg := range m.Server.Config.Args {

@@ -69,7 +69,7 @@ func TestLengthsThatLie(t *testing.T) {
 				s.order.PutUint32(lying[offset:], lie)
 				start := time.Now()
 				r, err := run(options{path: file(t, lying), limit: 5, flows: maxFlows})
-				elapsed(t, start, 5*time.Second)
+				elapsed(t, start, time.Minute)
 				if err != nil {
 					t.Errorf("%s, %s %#x: %v", s.name, place, lie, err)
 				} else if place == "captured length" && lie < 100 {
@@ -127,7 +127,7 @@ func TestMutationsDoNoHarm(t *testing.T) {
 		}
 		began := time.Now()
 		report, err := run(options{path: path, limit: 20, flows: 1000})
-		elapsed(t, began, 5*time.Second)
+		elapsed(t, began, time.Minute)
 		var f *failure
 		switch {
 		case err == nil && report.BytesCaptured <= int64(len(data)):
@@ -143,9 +143,7 @@ func TestMutationsDoNoHarm(t *testing.T) {
 	if read < 5000 || refused < 20 {
 		t.Errorf("%d were read and %d refused: the mutations test too little", read, refused)
 	}
-	if memory.Sys > 512<<20 {
-		t.Errorf("%d MiB of memory", memory.Sys>>20)
-	}
+	withinMemory(t, int64(memory.Sys))
 	t.Logf("%d read, %d refused, %v, %d MiB", read, refused, time.Since(start).Round(time.Millisecond), memory.Sys>>20)
 }
 

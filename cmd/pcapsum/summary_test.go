@@ -357,3 +357,16 @@ func elapsed(t *testing.T, start time.Time, most time.Duration) {
 		t.Errorf("it took %v, more than %v", took, most)
 	}
 }
+
+// withinMemory fails a test that took more bytes of memory than 512 MiB.
+func withinMemory(t *testing.T, peak int64) {
+	t.Helper()
+	t.Run("memory", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("make test-long: it measures the memory of the program")
+		}
+		if peak > 512<<20 {
+			t.Errorf("it took %d MiB of memory, want at most 512", peak>>20)
+		}
+	})
+}

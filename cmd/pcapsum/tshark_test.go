@@ -39,9 +39,7 @@ func TestTsharkCountsTheSame(t *testing.T) {
 			start := time.Now()
 			peak := measured(t, program, path)
 			took := time.Since(start)
-			if peak > 512<<20 {
-				t.Errorf("it took %d MiB of memory", peak>>20)
-			}
+			withinMemory(t, peak)
 			r, flows := summarised(t, path, 1000)
 			start = time.Now()
 			seen := watched(t, tshark, path)
@@ -287,9 +285,7 @@ func TestManyConversationsStayInBounds(t *testing.T) {
 	start := time.Now()
 	peak := measured(t, program, path)
 	t.Logf("%d MiB, a conversation in each packet: %v, %d MiB", size, time.Since(start).Round(time.Millisecond), peak>>20)
-	if peak > 512<<20 {
-		t.Errorf("it took %d MiB of memory", peak>>20)
-	}
+	withinMemory(t, peak)
 	r, err := run(options{path: path, limit: 1, flows: maxFlows})
 	if err != nil {
 		t.Fatal(err)

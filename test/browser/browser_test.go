@@ -16,12 +16,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/service/account/accounttest"
 	"github.com/mortise-dev/mortise/internal/surface/cli"
@@ -119,7 +119,7 @@ server:
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(filepath.Join(home, "profile")))
 	allocated, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
-	bounded, late := context.WithTimeout(allocated, 50*time.Second)
+	bounded, late := context.WithTimeout(allocated, testwait.Limit)
 	t.Cleanup(late)
 	tab, closing := chromedp.NewContext(bounded)
 	t.Cleanup(closing)

@@ -135,7 +135,7 @@ func (b *browser) Write(p []byte) (int, error) {
 
 // visit follows redirects as a browser does.
 func visit(address string) {
-	client := &http.Client{Timeout: 10 * time.Second}
+	client := &http.Client{Timeout: time.Minute}
 	resp, err := client.Get(address)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "browser:", err)

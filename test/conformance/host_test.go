@@ -17,8 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/surface/cli"
 )
 
@@ -92,11 +92,7 @@ func serve(t *testing.T) *served {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait() // it was told to end
 	})
-	select {
-	case h.url = <-said:
-	case <-time.After(30 * time.Second):
-		t.Fatal("the host does not say where it listens")
-	}
+	h.url = testwait.Receive(t, "the address at which the host listens", said)
 	h.url = strings.TrimSuffix(h.url, "/")
 	return h
 }

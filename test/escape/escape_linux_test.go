@@ -168,8 +168,9 @@ func TestAnOrdinaryUsersCageHoldsAsWell(t *testing.T) {
 	}
 }
 
-// TestTable prints what worked at each level, by group.
-func TestTable(t *testing.T) {
+// Fewer probes work at a higher level of isolation. The test prints how many probes worked at
+// each level, by group. TestAtLevelFullNoProbeEscapes and its neighbors hold each probe to the matrix.
+func TestAHigherLevelDeniesMoreProbes(t *testing.T) {
 	bare, some, all := off.get(t), partial.get(t), full.get(t)
 	var groups []string
 	count := map[string][4]int{}
@@ -191,6 +192,14 @@ func TestTable(t *testing.T) {
 	for _, group := range append(groups, "in all") {
 		n := count[group]
 		t.Logf("%-10s %8d %12d %12d %12d", group, n[0], n[1], n[2], n[3])
+	}
+	last, below := count["in all"][1], sandbox.None
+	for i, r := range []*run{some, all} {
+		worked := count["in all"][2+i]
+		if r.Report.Level != below && worked >= last {
+			t.Errorf("%d probes work at level %s, want fewer than the %d that work at level %s", worked, r.Report.Level, last, below)
+		}
+		last, below = worked, r.Report.Level
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 )
 
@@ -95,8 +96,8 @@ func (h *host) start(refuse bool) (*run, error) {
 		cmd.SysProcAttr.GidMappingsEnableSetgroups = os.Getuid() == 0
 		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_RESOURCE}
 	}
-	cmd.WaitDelay = time.Second
-	timer := time.AfterFunc(time.Minute, func() {
+	cmd.WaitDelay = 10 * time.Second
+	timer := time.AfterFunc(2*testwait.Limit, func() {
 		if cmd.Process != nil {
 			_ = cmd.Process.Kill()
 		}

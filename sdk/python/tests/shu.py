@@ -204,7 +204,7 @@ class Web:
         elif "body" in args:
             data = args["body"].encode()
         try:
-            with urlopen(Request(url, data, headers, method=args["method"]), timeout=5) as answer:
+            with urlopen(Request(url, data, headers, method=args["method"]), timeout=60) as answer:
                 return self._told(answer.status, answer.headers, answer.read(), args, url)
         except HTTPError as exc:
             with exc:

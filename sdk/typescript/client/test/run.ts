@@ -9,7 +9,7 @@ const env = { ...process.env, TEST_HOST: JSON.stringify(host) };
 /** One file after another, because tests count the calls that the host has. */
 const run = (...args: string[]): Promise<boolean> =>
   new Promise((done) => {
-    const child = spawn(process.execPath, ["--test-concurrency=1", "--test-timeout=60000", ...args], { env, stdio: "inherit" });
+    const child = spawn(process.execPath, ["--test-concurrency=1", "--test-timeout=300000", ...args], { env, stdio: "inherit" });
     child.once("exit", (status) => done(status === 0));
   });
 

@@ -121,6 +121,7 @@ class Misbehaves:
             kept.append(bytearray(64 << 20))
 
     def do_sleep(self, payload, context):
+        print("it sleeps", flush=True)
         time.sleep(float(payload.get("seconds", 60)))
         return self.fine()
 
