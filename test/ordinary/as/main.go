@@ -25,8 +25,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/rmtree"
 )
 
-// nobody is the user, and its group, that the program runs as.
-const nobody = 65534
+// unprivileged is the user, and its group, that the program runs as.
+const unprivileged = 65534
 
 func main() {
 	if len(os.Args) < 2 {
@@ -65,7 +65,7 @@ func run(program string, args []string) (status int, err error) {
 	}
 	cmd := exec.Command(copied, args...)
 	if os.Getuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
 		if err := give(dir); err != nil {
 			return 0, err
 		}
@@ -100,7 +100,7 @@ func give(dir string) error {
 		return err
 	}
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, nobody, nobody))
+		return errors.Join(err, os.Lchown(path, unprivileged, unprivileged))
 	})
 }
 
@@ -150,7 +150,7 @@ func wait(cmd *exec.Cmd) (int, error) {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("start %s as user %d: %w", cmd.Path, nobody, err)
+		return 0, fmt.Errorf("start %s as user %d: %w", cmd.Path, unprivileged, err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
