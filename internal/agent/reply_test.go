@@ -18,6 +18,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/webhook"
 	"github.com/mortise-dev/mortise/internal/base/event"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/service/llm"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
@@ -96,7 +97,7 @@ func dies(t *testing.T, at, dir string) {
 	kill := func(place string) {
 		if place == at {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {} // the signal is on its way
+			testwait.Block() // the signal is on its way
 		}
 	}
 	d := deskIn(t, dir)

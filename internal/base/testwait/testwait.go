@@ -83,7 +83,8 @@ func RandomMoment(limit time.Duration) {
 	time.Sleep(rand.N(limit))
 }
 
-// Block never returns. A process that a test starts and kills calls it to stay.
+// Block never returns. A process that a test starts and kills calls it to stay. An
+// empty select would not do: the runtime ends a program whose goroutines all wait.
 func Block() {
 	for {
 		time.Sleep(time.Hour)

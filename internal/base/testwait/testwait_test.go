@@ -1,6 +1,10 @@
 package testwait_test
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,4 +94,29 @@ func TestAdvanceLetsTimersFire(t *testing.T) {
 			t.Errorf("the timer fired %d times, want 1", fired)
 		}
 	})
+}
+
+// TestNoTestStaysWithAnEmptySelect: the runtime ends a process whose goroutines all
+// wait, so a process that stays that way ends as soon as it has no timer left.
+func TestNoTestStaysWithAnEmptySelect(t *testing.T) {
+	empty := "select " + "{}"
+	err := filepath.WalkDir("../../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == ".git") {
+			return fs.SkipDir
+		}
+		if entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), empty) {
+			t.Errorf("%s stays with an empty select; call testwait.Block", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
@@ -217,7 +218,7 @@ func dieRunning(dir string) {
 		fail(err)
 	}
 	fmt.Println("claimed")
-	select {}
+	testwait.Block()
 }
 
 func TestKilledHostsCallsAreSettled(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
@@ -26,14 +27,14 @@ func dieRecovering(dir, when string) {
 			if when == "inside" {
 				self, err := os.FindProcess(os.Getpid())
 				fail(errors.Join(err, self.Kill()))
-				select {}
+				testwait.Block()
 			}
 			return nil
 		},
 	})
 	fail(err)
 	os.Stdout.WriteString("recovered\n")
-	select {}
+	testwait.Block()
 }
 
 // start runs the test binary as another process.

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 )
 
@@ -162,7 +163,7 @@ func ignorer(args []string) {
 		os.Exit(3)
 	}
 	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
-	select {}
+	testwait.Block()
 }
 
 // host starts an ignorer in a cage and waits to be killed.
@@ -199,7 +200,7 @@ func host(args []string) {
 		}
 	}
 	fmt.Println("ready")
-	select {}
+	testwait.Block()
 }
 
 // ordinary is a host that is not root: it prints what it reaches, and what a

@@ -37,7 +37,8 @@ func worker() {
 	q := job.Open(job.Options{Home: os.Getenv("MORTISE_TEST_WORKER"), Database: os.Getenv("MORTISE_TEST_DATABASE")})
 	err := q.Work(context.Background(), 1, func(_ context.Context, kind, tenant, id string) error {
 		fmt.Println(kind, tenant, id)
-		select {}
+		testwait.Block()
+		return nil
 	})
 	fmt.Println(err)
 }

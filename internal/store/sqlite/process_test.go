@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 )
@@ -58,7 +59,7 @@ func writeAndHang(dir string) {
 		os.Exit(1)
 	}
 	fmt.Println(st.Node())
-	select {}
+	testwait.Block()
 }
 
 func TestKilledNodeIsRecovered(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/surface/check"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 )
@@ -27,7 +28,8 @@ func listening(p *mortise.Plugin, role string) {
 		veto(mortise.Verdict{}, mortise.Errorf("NO_RULES", "it did not look"))
 	case "hears_nothing_more":
 		mortise.Veto(p, "tool.before@v1", func(*mortise.Call, mortise.Payload) (mortise.Verdict, error) {
-			select {} // it never answers
+			testwait.Block() // it never answers
+			return mortise.Verdict{}, nil
 		})
 	case "mishears":
 		mortise.Transform(p, "channel.message.in@v1", func(*mortise.Call, mortise.Payload) (mortise.Payload, error) {
