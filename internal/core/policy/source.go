@@ -17,6 +17,8 @@ import (
 type Document struct {
 	Name string
 	Text []byte
+
+	stored bool // it is kept in the store, which all nodes of a host share
 }
 
 // A Source returns the documents of one place where policies are kept. It is
@@ -32,7 +34,11 @@ func Stored(list func(context.Context) ([]Document, error)) Source {
 	return func() ([]Document, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		return list(ctx)
+		documents, err := list(ctx)
+		for i := range documents {
+			documents[i].stored = true
+		}
+		return documents, err
 	}
 }
 
