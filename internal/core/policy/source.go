@@ -74,7 +74,7 @@ func Files(dir string, patterns ...string) Source {
 					continue
 				}
 				known[path] = r
-				documents = append(documents, Document{nameBelow(dir, path), r.text})
+				documents = append(documents, Document{Name: nameBelow(dir, path), Text: r.text})
 			}
 		}
 		return documents, errors.Join(errs...)

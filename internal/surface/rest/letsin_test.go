@@ -22,8 +22,8 @@ var lettingIn = map[string]struct{ method, path, body string }{
 	"a token of one's own":         {"POST", "/api/v1/tokens", `{"name":"mine","scopes":["read"],"operations":["desk/upper"]}`},
 	"an agent with a channel":      {"POST", "/api/v1/agents", `{"id":"front","settings":{"channels":{"mail":{"scheme":"standard","secret":"mail-secret"}}}}`},
 	"a channel":                    {"PATCH", "/api/v1/agents/helper", `{"settings":{"channels":{"mail":{"scheme":"standard","secret":"mail-secret"}}}}`},
-	"the secret of a channel":      {"PUT", "/api/v1/secrets/door-secret", `{"system":true,"value":"known"}`},
-	"the next secret of a channel": {"PUT", "/api/v1/secrets/door-secret.next", `{"system":true,"value":"known"}`},
+	"the secret of a channel":      {"PUT", "/api/v1/secrets/door-secret?system=true", `{"value":"known"}`},
+	"the next secret of a channel": {"PUT", "/api/v1/secrets/door-secret.next?system=true", `{"value":"known"}`},
 }
 
 // Who may not let others in cannot do it in any way: not with the scope configure, and not with
@@ -46,12 +46,13 @@ func TestLettingInTakesTheScopeAdminWithoutAList(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, way := range lettingIn {
+		tag := b.ask("mrt_root", "GET", strings.Split(way.path, ":")[0], "").header.Get("ETag") // of what is changed, if it is asked for
 		for _, token := range []string{"mrt_root:configure", "mrt_root:configure+run+read+approve", "mrt_few"} {
-			if a := b.ask(token, way.method, way.path, way.body); a.status != 403 {
+			if a := b.ask(token, way.method, way.path, way.body, "If-Match", tag); a.status != 403 {
 				t.Errorf("%s with %s is answered %s", name, token, a)
 			}
 		}
-		if a := b.ask("mrt_root", way.method, way.path, way.body); a.status != 200 {
+		if a := b.ask("mrt_root", way.method, way.path, way.body, "If-Match", tag); a.status != 200 {
 			t.Errorf("%s with the scope admin is answered %s", name, a)
 		}
 	}
