@@ -14,6 +14,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/testwait"
+	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 )
 
@@ -79,4 +80,42 @@ func TestAnOutageOfTheStoreIsUnavailable(t *testing.T) {
 // bodies are of routes that need one to get as far as the store.
 var bodies = map[string]string{
 	"POST /api/v1/sessions": `{}`, "POST /api/v1/tokens": `{"name":"t"}`,
+}
+
+// While PostgreSQL restarts, requests that read, change and execute are answered as unavailable,
+// with a time after which to come again, and after it as before.
+func TestARestartOfPostgreSQLIsUnavailable(t *testing.T) {
+	t.Parallel()
+	server := pgtest.New(t)
+	url := server.Open(t)
+	b := beginWith(t, rest.Options{WorkTime: time.Second, Wait: time.Second, MaxWait: time.Second}, "", app.Options{Database: url})
+	requests := []struct{ method, path, body string }{
+		{"GET", "/api/v1/calls", ""}, {"GET", "/api/v1/approvals", ""}, {"GET", "/api/v1/sessions", ""}, {"POST", "/api/v1/sessions", `{}`},
+		{"POST", line, `{"input":{"text":"a"}}`}, {"POST", "/api/v1/operations/desk/upper:execute", `{"input":{"text":"a"},"fresh":true}`},
+	}
+	ask := func(i int) answer { return b.ask("mrt_ann", requests[i].method, requests[i].path, requests[i].body) }
+	for _, mode := range []string{"fast", "immediate"} {
+		server.Stop(t, mode)
+		outages := 0
+		for range 2 {
+			for i, r := range requests {
+				a := ask(i)
+				if a.status == 500 || a.status == 504 {
+					t.Errorf("stopped %s, %s %s is answered %s", mode, r.method, r.path, a)
+				}
+				if a.status == 503 {
+					if outages++; a.at("code") != "unavailable" || a.header.Get("Retry-After") == "" {
+						t.Errorf("stopped %s, %s %s is answered %s %v, want unavailable and when to come again", mode, r.method, r.path, a, a.header)
+					}
+				}
+			}
+		}
+		if outages < 6 {
+			t.Errorf("stopped %s, %d requests are answered 503, want at least those that read", mode, outages)
+		}
+		server.Start(t)
+		for i, r := range requests {
+			testwait.Until(t, r.method+" "+r.path+" is answered again", func() bool { return ask(i).status == 200 })
+		}
+	}
 }
