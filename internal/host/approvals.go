@@ -49,7 +49,7 @@ func (a Approvals) sees(ctx context.Context, id string) (bool, error) {
 }
 
 // Page returns approvals that they may see, the newest first. If rest is not empty the list goes
-// on after that id: Page looks at a bounded number of approvals, whoever may see them.
+// on after that id: Page looks at a bounded number of approvals, even if they may see none of them.
 func (a Approvals) Page(ctx context.Context, f ApprovalFilter) (rows []ApprovalRow, rest string, err error) {
 	f.Tenant = a.g.Tenant
 	if a.all(CallsPlugin) {

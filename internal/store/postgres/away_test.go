@@ -22,7 +22,7 @@ import (
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	code := func(code string) error { return fmt.Errorf("asking: %w", &pgconn.PgError{Code: code}) }
-	_, refused := pgconn.Connect(t.Context(), "postgres://nobody@127.0.0.1:1/none?connect_timeout=5")
+	_, refused := pgconn.Connect(t.Context(), "postgres://none@127.0.0.1:1/none?connect_timeout=5")
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, c := range map[string]struct {

@@ -17,7 +17,7 @@ const noBatches = "JSON-RPC batches are not taken: send each message by itself"
 // of the token counts once, and a server of the SDK answers one message at a time: see [typed].
 func single(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Body == nil || r.Body == http.NoBody {
+		if r.Body == nil {
 			next.ServeHTTP(w, r)
 			return
 		}

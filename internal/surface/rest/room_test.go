@@ -36,7 +36,7 @@ func (b *bench) sendPart(token, method, path, body string, announced int) net.Co
 
 // Of a request whose token has not the scope of the route, the body is not waited for, on
 // whatever route of the document.
-func TestNoBodyIsReadForATokenWithoutTheScope(t *testing.T) {
+func TestATokenWithoutTheScopeIsRefusedBeforeItsBody(t *testing.T) {
 	t.Parallel()
 	tools := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request without the scope is passed on") })
 	b := begin(t, rest.Options{BodyTime: 300 * time.Millisecond, MCP: func(host.API, host.Caller) http.Handler { return tools }})
