@@ -37,7 +37,7 @@ const (
 	CodeLimitExceeded           Code = "limit_exceeded"            // The plugin passed one of its limits of memory, processes, output or events.
 	CodeIsolationUnavailable    Code = "isolation_unavailable"     // The isolation level that is required cannot be reached on this machine.
 	CodeDependencyMissing       Code = "dependency_missing"        // The plugin needs a program or package that is not installed.
-	CodeUnavailable             Code = "unavailable"               // The plugin cannot be reached now, usually because it keeps crashing; try again after the time given.
+	CodeUnavailable             Code = "unavailable"               // The plugin or the database of the host cannot be reached now; try again after the time given.
 	CodeCancelled               Code = "cancelled"                 // The caller gave up or asked for the call to stop.
 	CodePluginError             Code = "plugin_error"              // The plugin reported a failure of its own; plugin_code and the message are the plugin's words.
 	CodeInternal                Code = "internal"                  // A fault of the host itself; the cause is in its log under the call's id.
@@ -136,7 +136,7 @@ var meanings = map[Code]string{
 	CodeLimitExceeded:           "The plugin passed one of its limits of memory, processes, output or events.",
 	CodeIsolationUnavailable:    "The isolation level that is required cannot be reached on this machine.",
 	CodeDependencyMissing:       "The plugin needs a program or package that is not installed.",
-	CodeUnavailable:             "The plugin cannot be reached now, usually because it keeps crashing; try again after the time given.",
+	CodeUnavailable:             "The plugin or the database of the host cannot be reached now; try again after the time given.",
 	CodeCancelled:               "The caller gave up or asked for the call to stop.",
 	CodePluginError:             "The plugin reported a failure of its own; plugin_code and the message are the plugin's words.",
 	CodeInternal:                "A fault of the host itself; the cause is in its log under the call's id.",

@@ -27,8 +27,9 @@ var ErrMalformed = errors.New("a delivery is one strict JSON value: valid UTF-8,
 
 // Receive takes a delivery of a channel in. Once it returns without an error the
 // message is kept, and will have its turn (HK-12). A delivery that came in before
-// is not taken again.
-func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, header http.Header, body []byte) (r Received, err error) {
+// is not taken again. Receive calls proved once the signature is verified, and takes nothing in if
+// proved fails; proved may be nil.
+func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, header http.Header, body []byte, proved func() error) (r Received, err error) {
 	row, err := a.Store.Agent(ctx, tenant, id)
 	if err != nil {
 		return r, err
@@ -64,6 +65,9 @@ func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, head
 	d, err := c.Scheme.Verify(header, body, secrets, a.Now())
 	if plugin.CodeOf(err) == plugin.CodeUnauthenticated {
 		return r, stranger(err)
+	}
+	if err == nil && proved != nil {
+		err = proved()
 	}
 	if err != nil {
 		return r, err

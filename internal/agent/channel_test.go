@@ -38,7 +38,7 @@ func (d *desk) send(id, body string) (agent.Received, error) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return d.Receive(context.Background(), "t", "shop", "web", header, []byte(body))
+	return d.Receive(context.Background(), "t", "shop", "web", header, []byte(body), nil)
 }
 
 // got is send for what must be taken.
@@ -96,7 +96,7 @@ func TestReceive(t *testing.T) {
 		"unsigned":   {"shop", "web", nil, "{}", plugin.CodeUnauthenticated},
 		"malformed":  {"shop", "web", header, "{}", plugin.CodeInvalidInput},
 	} {
-		_, err := d.Receive(t.Context(), "t", c.agent, c.channel, c.header, []byte(c.body))
+		_, err := d.Receive(t.Context(), "t", c.agent, c.channel, c.header, []byte(c.body), nil)
 		if plugin.CodeOf(err) != c.code {
 			t.Errorf("%s: %v, want %s", name, err, c.code)
 		}

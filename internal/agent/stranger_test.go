@@ -45,7 +45,7 @@ func TestARefusalTakesAsLongWhetherThereIsAChannelOrNot(t *testing.T) {
 					id = "missing"
 				}
 				begun := time.Now()
-				_, err := d.Receive(context.Background(), "t", id, at, header, body)
+				_, err := d.Receive(context.Background(), "t", id, at, header, body, nil)
 				took := time.Since(begun)
 				if plugin.CodeOf(err) != plugin.CodeUnauthenticated {
 					t.Fatalf("%s with headers %s: %v", at, name, err)

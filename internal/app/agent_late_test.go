@@ -54,7 +54,7 @@ func (d *desk) said(room, text string) (session string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	got, err := d.Agents.Receive(d.t.Context(), "local", "support", "desk", header, body)
+	got, err := d.Agents.Receive(d.t.Context(), "local", "support", "desk", header, body, nil)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -236,7 +236,7 @@ func TestAConversationEmitsEveryEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := a.Agents.Receive(t.Context(), "local", "support", "desk", header, body)
+	got, err := a.Agents.Receive(t.Context(), "local", "support", "desk", header, body, nil)
 	if err != nil || got.Session == "" {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -244,7 +244,7 @@ func TestAConversationEmitsEveryEvent(t *testing.T) {
 	if told := l.told(); !slices.Equal(told, want) {
 		t.Errorf("a delivery told %q, want %q", told, want)
 	}
-	if again, err := a.Agents.Receive(t.Context(), "local", "support", "desk", header, body); err != nil || !again.Seen {
+	if again, err := a.Agents.Receive(t.Context(), "local", "support", "desk", header, body, nil); err != nil || !again.Seen {
 		t.Errorf("the same delivery again: %+v, %v", again, err)
 	}
 	l.told()

@@ -27,7 +27,7 @@ func TestAForgedMessageRunsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := genuine(t, webhook.Standard, "msg_1", "Where is my order?", time.Now())
-	got, err := a.Agents.Receive(ctx, "local", "support", "desk", p.header, p.body)
+	got, err := a.Agents.Receive(ctx, "local", "support", "desk", p.header, p.body, nil)
 	if err != nil || got.Session == "" {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -79,7 +79,7 @@ func TestAConversationIsWithWhomItWasBegun(t *testing.T) {
 	hire(t, a, "support", agent.Settings{Channels: map[string]agent.Channel{"desk": {Scheme: webhook.Standard, Secret: "desk"}}})
 	hire(t, a, "other", agent.Settings{})
 	p := genuine(t, webhook.Standard, "msg_1", "Where is my order?", time.Now())
-	got, err := a.Agents.Receive(ctx, "local", "support", "desk", p.header, p.body)
+	got, err := a.Agents.Receive(ctx, "local", "support", "desk", p.header, p.body, nil)
 	if err != nil || got.Session == "" {
 		t.Fatalf("%+v, %v", got, err)
 	}

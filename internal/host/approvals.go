@@ -48,13 +48,15 @@ func (a Approvals) sees(ctx context.Context, id string) (bool, error) {
 	return permitted(a.approvers.MaySee(ctx, row, a.by))
 }
 
-// List returns approvals that they may see, the newest first.
-func (a Approvals) List(ctx context.Context, f ApprovalFilter) ([]ApprovalRow, error) {
+// Page returns approvals that they may see, the newest first. If rest is not empty the list goes
+// on after that id: Page looks at a bounded number of approvals, even if they may see none of them.
+func (a Approvals) Page(ctx context.Context, f ApprovalFilter) (rows []ApprovalRow, rest string, err error) {
 	f.Tenant = a.g.Tenant
 	if a.all(CallsPlugin) {
-		return a.g.Store.Approvals(ctx, f)
+		rows, err = a.g.Store.Approvals(ctx, f)
+		return rows, "", err
 	}
-	return theirs(f.Limit, func(limit int, last *ApprovalRow) ([]ApprovalRow, error) {
+	rows, last, err := theirs(f.Limit, func(limit int, last *ApprovalRow) ([]ApprovalRow, error) {
 		f.Limit = limit
 		if last != nil {
 			f.Before = last.ID
@@ -67,6 +69,10 @@ func (a Approvals) List(ctx context.Context, f ApprovalFilter) ([]ApprovalRow, e
 		}
 		return err == nil, nil
 	})
+	if last != nil {
+		rest = last.ID
+	}
+	return rows, rest, err
 }
 
 // Questions returns the newest approvals that they may see, with what each is bound to:

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/clientaddr"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/base/ratelimit"
 	"github.com/mortise-dev/mortise/plugin"
@@ -31,7 +32,7 @@ type Authenticator struct {
 	Now    func() time.Time // the clock
 
 	host  *Host
-	looks *ratelimit.Limiter[string] // by address
+	looks *ratelimit.Limiter[string] // by address, see [clientaddr.Group]
 	wrong *ratelimit.Limiter[string] // by the id that a token says, of one that there is or not
 
 	mu     sync.Mutex
@@ -83,7 +84,7 @@ func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, e
 	if c, ok := a.believed(hash); ok {
 		return c, nil
 	}
-	if wait := a.looks.Take(from, 1, a.Now()); wait > 0 {
+	if wait := a.looks.Take(clientaddr.Group(from), 1, a.Now()); wait > 0 {
 		return Caller{}, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many tokens come from this address", RetryAfter: wait}
 	}
 	a.mu.Lock()
@@ -93,7 +94,7 @@ func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, e
 	if err != nil {
 		return Caller{}, err
 	}
-	a.looks.Give(from, 1) // of many good ones an address may send as many as they are for
+	a.looks.Give(clientaddr.Group(from), 1) // of many good ones an address may send as many as they are for
 	until := a.Now().Add(believed)
 	if !expires.IsZero() && expires.Before(until) {
 		until = expires

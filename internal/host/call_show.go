@@ -75,16 +75,26 @@ var statesOf = map[plugin.Status][]CallState{
 // IsCallStatus reports whether a call can be in this state, as callers see it.
 func IsCallStatus(s plugin.Status) bool { return statesOf[s] != nil }
 
-// ListIn returns the newest calls in a state, as callers see it.
+// ListIn is List of the calls in a state, as callers see it.
 func (c Calls) ListIn(ctx context.Context, f CallFilter, status plugin.Status) ([]CallRow, error) {
-	var rows []CallRow
+	return collect(f.Before, f.Limit, 0, func(before string, limit int) ([]CallRow, string, error) {
+		f.Before, f.Limit = before, limit
+		return c.PageIn(ctx, f, status)
+	})
+}
+
+// PageIn is Page of the calls in a state, as callers see it.
+func (c Calls) PageIn(ctx context.Context, f CallFilter, status plugin.Status) (rows []CallRow, rest string, err error) {
 	for _, f.State = range statesOf[status] {
-		some, err := c.List(ctx, f)
+		some, after, err := c.Page(ctx, f)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		rows = append(rows, some...)
+		rows, rest = append(rows, some...), max(rest, after)
 	}
 	slices.SortFunc(rows, func(a, b CallRow) int { return strings.Compare(b.ID, a.ID) })
-	return rows[:min(len(rows), f.Limit)], nil
+	if rest != "" { // older calls of one state may come between those of another
+		rows = slices.DeleteFunc(rows, func(row CallRow) bool { return row.ID < rest })
+	}
+	return rows[:min(len(rows), f.Limit)], rest, nil
 }

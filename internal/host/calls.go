@@ -98,24 +98,38 @@ func (c Calls) made(ctx context.Context, row *CallRow) (bool, error) {
 	return asked.Principal.Type == "" || asked.Principal.Member() == c.by.Member(), nil
 }
 
-// List returns calls that they made, or all where policy lets them see all, the
-// newest first.
+// List returns calls that they made, or all where policy lets them see all, the newest first. It
+// looks at any number of calls.
 func (c Calls) List(ctx context.Context, f CallFilter) ([]CallRow, error) {
+	return collect(f.Before, f.Limit, 0, func(before string, limit int) ([]CallRow, string, error) {
+		f.Before, f.Limit = before, limit
+		return c.Page(ctx, f)
+	})
+}
+
+// Page returns calls as List does. If rest is not empty the list goes on after that id: Page looks
+// at a bounded number of calls.
+func (c Calls) Page(ctx context.Context, f CallFilter) (rows []CallRow, rest string, err error) {
 	f.Tenant = c.g.Tenant
 	if c.all(CallsPlugin) {
-		return c.g.Store.Calls(ctx, f)
+		rows, err = c.g.Store.Calls(ctx, f)
+		return rows, "", err
 	}
 	return c.Own(ctx, f)
 }
 
-// Own returns calls that they made, whatever else they may see, the newest first.
-func (c Calls) Own(ctx context.Context, f CallFilter) ([]CallRow, error) {
+// Own is Page of the calls that they made, whatever else they may see.
+func (c Calls) Own(ctx context.Context, f CallFilter) (rows []CallRow, rest string, err error) {
 	f.Tenant, f.Principal = c.g.Tenant, c.by.Member()
-	return theirs(f.Limit, func(limit int, last *CallRow) ([]CallRow, error) {
+	rows, last, err := theirs(f.Limit, func(limit int, last *CallRow) ([]CallRow, error) {
 		f.Limit = limit
 		if last != nil {
 			f.Before = last.ID
 		}
 		return c.g.Store.Calls(ctx, f)
 	}, func(row *CallRow) (bool, error) { return c.made(ctx, row) })
+	if last != nil {
+		rest = last.ID
+	}
+	return rows, rest, err
 }

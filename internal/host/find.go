@@ -118,6 +118,10 @@ func idsOf[T any](rows []T, id func(T) string) []string {
 	return ids
 }
 
+// mostPages is how many pages are read for an id that is cut short, of lists whose pages may have
+// few rows that the caller may see.
+const mostPages = 5
+
 // Find returns the call that an id means, which may be cut short, as [Calls.Get] does.
 func (c Calls) Find(ctx context.Context, given, action string) (*CallRow, error) {
 	return c.find(ctx, given, action, c.Get)
@@ -130,7 +134,9 @@ func (c Calls) FindToControl(ctx context.Context, given, action string) (*CallRo
 
 func (c Calls) find(ctx context.Context, given, action string, get func(ctx context.Context, id, action string) (*CallRow, error)) (*CallRow, error) {
 	return byID("call", given, func(id string) (*CallRow, error) { return orAbsent(get(ctx, id, action)) }, func(before string, limit int) ([]string, error) {
-		rows, err := c.List(ctx, CallFilter{Before: before, Limit: limit})
+		rows, err := collect(before, limit, mostPages, func(before string, limit int) ([]CallRow, string, error) {
+			return c.Page(ctx, CallFilter{Before: before, Limit: limit})
+		})
 		return idsOf(rows, func(r CallRow) string { return r.ID }), err
 	})
 }
@@ -139,7 +145,9 @@ func (c Calls) find(ctx context.Context, given, action string, get func(ctx cont
 // [Approvals.Get] does.
 func (a Approvals) Find(ctx context.Context, given, action string) (*ApprovalRow, error) {
 	return byID("approval", given, func(id string) (*ApprovalRow, error) { return orAbsent(a.Get(ctx, id, action)) }, func(before string, limit int) ([]string, error) {
-		rows, err := a.List(ctx, ApprovalFilter{Before: before, Limit: limit})
+		rows, err := collect(before, limit, mostPages, func(before string, limit int) ([]ApprovalRow, string, error) {
+			return a.Page(ctx, ApprovalFilter{Before: before, Limit: limit})
+		})
 		return idsOf(rows, func(r ApprovalRow) string { return r.ID }), err
 	})
 }

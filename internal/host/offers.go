@@ -29,13 +29,13 @@ func offersOf[T any](rows []T, err error, offer func(T) Offer) ([]Offer, error) 
 
 // Calls returns the last calls.
 func (o Offers) Calls(ctx context.Context) ([]Offer, error) {
-	rows, err := o.api.Calls().List(ctx, CallFilter{Limit: mostOffers})
+	rows, _, err := o.api.Calls().Page(ctx, CallFilter{Limit: mostOffers})
 	return offersOf(rows, err, func(r CallRow) Offer { return Offer{r.ID, r.Operation + " " + string(StatusOf(r.State))} })
 }
 
 // Plans returns the last plans.
 func (o Offers) Plans(ctx context.Context) ([]Offer, error) {
-	views, err := o.api.Plans().List(ctx, PlanFilter{Limit: mostOffers})
+	views, _, err := o.api.Plans().Page(ctx, PlanFilter{Limit: mostOffers})
 	return offersOf(views, err, func(v Plan) Offer { return Offer{v.ID, v.Agent + " " + string(v.State)} })
 }
 

@@ -102,19 +102,33 @@ func (p Plans) sees(ctx context.Context, id string) (bool, error) {
 }
 
 // List returns plans that were asked for in their name, or all where policy lets
-// them see all, the newest first and without their steps.
+// them see all, the newest first and without their steps. It looks at any number of plans.
 func (p Plans) List(ctx context.Context, f PlanFilter) ([]plan.View, error) {
+	return collect(f.Before, f.Limit, 0, func(before string, limit int) ([]plan.View, string, error) {
+		f.Before, f.Limit = before, limit
+		return p.Page(ctx, f)
+	})
+}
+
+// Page returns plans as List does. If rest is not empty the list goes on after that id: Page looks
+// at a bounded number of plans.
+func (p Plans) Page(ctx context.Context, f PlanFilter) (views []plan.View, rest string, err error) {
 	f.Tenant = p.g.Tenant
 	if p.all(CallsPlugin) {
-		return p.engine.List(ctx, f)
+		views, err = p.engine.List(ctx, f)
+		return views, "", err
 	}
-	return theirs(f.Limit, func(limit int, last *plan.View) ([]plan.View, error) {
+	views, last, err := theirs(f.Limit, func(limit int, last *plan.View) ([]plan.View, error) {
 		f.Limit = limit
 		if last != nil {
 			f.Before = last.ID
 		}
 		return p.engine.List(ctx, f)
 	}, func(v *plan.View) (bool, error) { return p.asked(ctx, v) })
+	if last != nil {
+		rest = last.ID
+	}
+	return views, rest, err
 }
 
 // asked reports whether they asked for a plan: who made the call that proposed it.

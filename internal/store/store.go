@@ -38,7 +38,8 @@ type Writer interface {
 	// An error from fn, or a panic in it, takes back everything fn did, is
 	// returned to this caller, and does not touch the others. If ctx ends
 	// before fn is taken into a transaction, fn is not run and the cause is
-	// returned; once it is taken, Write waits for the outcome.
+	// returned, with [ErrAway] where it ended while a server was waited for; once fn is
+	// taken, Write waits for the outcome.
 	//
 	// After a commit has failed nothing can be said about what the disk holds:
 	// that commit's callers and all later ones get [ErrFailed]. A server that

@@ -8,9 +8,11 @@ package quota
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -42,6 +44,9 @@ type Counts interface {
 	// Add adds n to a count where it stays within limit, and returns the count as it is
 	// then; ok is false where it would not. A negative n takes away, and not below 0.
 	Add(ctx context.Context, tenant, subject, period string, n, limit int64) (total int64, ok bool, err error)
+	// Forget deletes some counts of days and of months before those, for subjects that are subject
+	// or begin with it and a colon, and reports whether there may be more.
+	Forget(ctx context.Context, tenant, subject, day, month string) (more bool, err error)
 	// Total returns a count.
 	Total(ctx context.Context, tenant, subject, period string) (int64, error)
 }
@@ -61,8 +66,10 @@ type Quotas struct {
 	adopted atomic.Pointer[adopted]
 	date    atomic.Pointer[date] // that it was last
 
-	mu       sync.Mutex // guards the rest
-	counters map[counterKey]*counter
+	mu       sync.Mutex                        // guards the rest
+	counters map[counterKey]*list.Element      // of *counter
+	recent   list.List                         // of *counter, the last used first
+	forgot   map[string]string                 // by tenant, the day on which the counts of earlier ones were deleted last
 	minutes  map[int]*ratelimit.Limiter[place] // by the calls of a minute
 	atOnce   map[place]int
 }
@@ -78,7 +85,7 @@ func New(o Options) *Quotas {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Quotas{opts: o, counters: map[counterKey]*counter{}, minutes: map[int]*ratelimit.Limiter[place]{}, atOnce: map[place]int{}}
+	return &Quotas{opts: o, counters: map[counterKey]*list.Element{}, forgot: map[string]string{}, minutes: map[int]*ratelimit.Limiter[place]{}, atOnce: map[place]int{}}
 }
 
 // adopted are the rules that took the place of [Options.Rules].
@@ -89,6 +96,7 @@ type adopted struct{ rules *Rules }
 // passed.
 func (q *Quotas) Adopt(rules *Rules) error {
 	q.adopted.Store(&adopted{rules})
+	q.keepMinutes(rules)
 	return q.Close()
 }
 
@@ -114,18 +122,18 @@ func (r *Rules) scopes(t *plugin.Target, call *plugin.Call) []scope {
 	member := call.Principal.Member()
 	var all []scope
 	if r.Total != (Bound{}) {
-		all = append(all, scope{"the tenant", "calls", "calls", "all principals", r.Total})
+		all = append(all, scope{"the tenant", subjects, "calls", "all principals", r.Total})
 	}
 	bound, own := r.Principals[member]
 	if !own {
 		bound = r.Default
 	}
 	if bound != (Bound{}) {
-		all = append(all, scope{"", "calls:" + member, "calls:" + member, "all operations", bound})
+		all = append(all, scope{"", subjects + ":" + member, "calls:" + member, "all operations", bound})
 	}
 	for _, name := range [2]string{t.Manifest.Name, t.Name()} {
 		if bound := r.Plugins[name]; bound != (Bound{}) {
-			all = append(all, scope{"", "calls:" + member + ":" + name, "plugin:" + name, name, bound})
+			all = append(all, scope{"", subjects + ":" + member + ":" + name, "plugin:" + name, name, bound})
 		}
 	}
 	return all
@@ -264,6 +272,22 @@ func (q *Quotas) takeMinutes(scopes []scope, call *plugin.Call, now time.Time, t
 	return nil
 }
 
+// keepMinutes drops the buckets that no rule counts in any more.
+func (q *Quotas) keepMinutes(rules *Rules) {
+	used := map[int]bool{}
+	if rules != nil {
+		used[rules.Total.Minute], used[rules.Default.Minute] = true, true
+		for _, bounds := range []map[string]Bound{rules.Principals, rules.Plugins} {
+			for _, b := range bounds {
+				used[b.Minute] = true
+			}
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	maps.DeleteFunc(q.minutes, func(perMinute int, _ *ratelimit.Limiter[place]) bool { return !used[perMinute] })
+}
+
 // limiter returns the buckets of so many calls a minute.
 func (q *Quotas) limiter(perMinute int) *ratelimit.Limiter[place] {
 	q.mu.Lock()
@@ -282,8 +306,10 @@ func (q *Quotas) takeDays(ctx context.Context, rules *Rules, scopes []scope, cal
 			if w.limit == 0 {
 				continue
 			}
-			c := q.counter(counterKey{call.Tenant, s.subject, w.name})
-			ok, err := c.take(ctx, q.opts.Counts, w)
+			if err := q.forget(ctx, call.Tenant, q.today(rules, now)); err != nil {
+				return err
+			}
+			c, ok, err := q.take(ctx, counterKey{call.Tenant, s.subject, w.name}, w)
 			if err != nil {
 				return err
 			}
@@ -315,14 +341,26 @@ type window struct {
 	ends       time.Time
 }
 
-func (q *Quotas) windows(rules *Rules, b Bound, now time.Time) [2]window {
+// today returns the day that it is in the zone of rules.
+func (q *Quotas) today(rules *Rules, now time.Time) *date {
 	d := q.date.Load()
 	if d == nil || d.zone != rules.Zone || now.Before(d.begins) || !now.Before(d.dayEnds) {
 		d = dateOf(now, rules.Zone)
 		q.date.Store(d)
 	}
+	return d
+}
+
+func (q *Quotas) windows(rules *Rules, b Bound, now time.Time) [2]window {
+	d := q.today(rules, now)
 	return [2]window{{"daily", "day", d.day, b.Day, d.dayEnds}, {"monthly", "month", d.month, b.Month, d.monthEnds}}
 }
+
+// How days and months are named: the names of earlier ones are smaller.
+const (
+	dayForm   = "2006-01-02"
+	monthForm = "2006-01"
+)
 
 // A date is a day in a zone, worked out once for all calls of the day.
 type date struct {
@@ -339,7 +377,7 @@ func dateOf(now time.Time, zone *time.Location) *date {
 	now = now.In(in)
 	y, m, d := now.Date()
 	at := func(m time.Month, d int) time.Time { return time.Date(y, m, d, 0, 0, 0, 0, in) }
-	return &date{zone, now.Format("2006-01-02"), now.Format("2006-01"), at(m, d), at(m, d+1), at(m+1, 1)}
+	return &date{zone, now.Format(dayForm), now.Format(monthForm), at(m, d), at(m, d+1), at(m+1, 1)}
 }
 
 // A Use is what was used of one bound.
@@ -361,7 +399,7 @@ func (q *Quotas) Uses(ctx context.Context, tenant string, who plugin.Principal) 
 	member := who.Member()
 	scopes := rules.scopes(&plugin.Target{Manifest: &plugin.Manifest{}, Operation: &plugin.Operation{}}, &plugin.Call{Principal: who})
 	for _, name := range sorted(rules.Plugins) {
-		scopes = append(scopes, scope{"", "calls:" + member + ":" + name, "plugin:" + name, name, rules.Plugins[name]})
+		scopes = append(scopes, scope{"", subjects + ":" + member + ":" + name, "plugin:" + name, name, rules.Plugins[name]})
 	}
 	now := q.opts.Now()
 	for _, s := range scopes {
@@ -373,7 +411,7 @@ func (q *Quotas) Uses(ctx context.Context, tenant string, who plugin.Principal) 
 			if err != nil {
 				return nil, err
 			}
-			total -= q.counter(counterKey{tenant, s.subject, w.name}).held(w.period)
+			total -= q.held(counterKey{tenant, s.subject, w.name}, w.period)
 			uses = append(uses, Use{s.of, w.name, w.limit, max(total, 0), w.ends})
 		}
 		if most := s.bound.Minute; most > 0 {

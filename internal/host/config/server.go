@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+
+	"github.com/mortise-dev/mortise/internal/base/clientaddr"
 )
 
 // Server says what the host answers on the network. Where it listens on nothing,
@@ -23,6 +25,10 @@ type Server struct {
 	SignIn    []SignIn  `yaml:"sign_in" json:"sign_in,omitempty"`         // with whom people sign in
 	Machines  []Machine `yaml:"machines" json:"machines,omitempty"`       // whose tokens programs present
 	SignInAge Duration  `yaml:"sign_in_age" json:"sign_in_age,omitempty"` // of a browser, for approvals and changes of rights; 15 minutes where it is not written
+
+	// TrustedProxies are the networks of reverse proxies, in CIDR notation, whose X-Forwarded-For
+	// names the client. No one is believed by default.
+	TrustedProxies []string `yaml:"trusted_proxies" json:"trusted_proxies,omitempty"`
 }
 
 // Names returns the name by which browsers reach the host, where one is written. It is what
@@ -32,6 +38,15 @@ func (s Server) Names() []string {
 		return []string{u.Host}
 	}
 	return nil
+}
+
+// Proxies returns the reverse proxies whose word about the address of a client is taken.
+func (s Server) Proxies() (clientaddr.Proxies, error) {
+	proxies, err := clientaddr.ParseProxies(s.TrustedProxies)
+	if err != nil {
+		return nil, fmt.Errorf("server.trusted_proxies: %w", err)
+	}
+	return proxies, nil
 }
 
 // Encrypted reports whether there is a certificate.
@@ -60,6 +75,9 @@ func (s Server) check(owner string, groups map[string][]string) []error {
 		if n < 1 || n > 1_000_000 {
 			errs = append(errs, fmt.Errorf("server.%s is %d; it is 1 to 1000000", key, n))
 		}
+	}
+	if _, err := s.Proxies(); err != nil {
+		errs = append(errs, err)
 	}
 	return slices.Concat(errs, s.checkSignIns(groups), s.checkMachines(owner, groups))
 }

@@ -40,6 +40,7 @@ func Merge(was, read config.Config) config.Config {
 	s := &now.Server
 	s.Rate, s.Burst = read.Server.Rate, read.Server.Burst
 	s.PublicURL, s.SignIn, s.Machines, s.SignInAge = read.Server.PublicURL, read.Server.SignIn, read.Server.Machines, read.Server.SignInAge
+	s.TrustedProxies = read.Server.TrustedProxies
 	if was.Server.Encrypted() && read.Server.Encrypted() {
 		s.TLSCert, s.TLSKey = read.Server.TLSCert, read.Server.TLSKey
 	}

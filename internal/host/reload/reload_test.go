@@ -41,6 +41,7 @@ func TestWhatChangesAndWhatNeedsARestart(t *testing.T) {
 		"approvers":         {is: "approvals: {by: [ann], self: true, expire: 1h}\n", changed: []string{"approvals.by", "approvals.self"}, restart: []string{"approvals.expire"}},
 		"rates":             {is: "server: {rate: 3, burst: 4}\n", changed: []string{"server.burst", "server.rate"}},
 		"an address":        {is: "server: {listen: \"127.0.0.1:9\"}\n", restart: []string{"server.listen"}},
+		"proxies":           {is: "server: {trusted_proxies: [10.0.0.0/8]}\n", changed: []string{"server.trusted_proxies"}},
 		"a certificate":     {was: "server: {tls_cert: a, tls_key: b}\n", is: "server: {tls_cert: c, tls_key: b}\n", changed: []string{"server.tls_cert"}},
 		"encryption":        {is: "server: {tls_cert: c, tls_key: b}\n", restart: []string{"server.tls_cert", "server.tls_key"}},
 		"no encryption":     {was: "server: {tls_cert: c, tls_key: b}\n", restart: []string{"server.tls_cert", "server.tls_key"}},

@@ -58,3 +58,22 @@ func (c Counts) Total(ctx context.Context, tenant, subject, period string) (int6
 func (b Budgets) Spent(ctx context.Context, tenant, subject, period string) (llm.MicroCents, error) {
 	return b.Of.Spent(ctx, tenant, subject, period)
 }
+
+// maxForgotten is how many counts one transaction deletes.
+const maxForgotten = 500
+
+// Forget deletes counts of days and months that are over; see package quota.
+func (c Counts) Forget(ctx context.Context, tenant, subject, day, month string) (more bool, err error) {
+	err = c.Of.Write(ctx, func(tx store.Tx) error {
+		more = false
+		for _, before := range []string{day, month} {
+			some, err := tx.ForgetSpent(tenant, subject, before, maxForgotten)
+			if err != nil {
+				return err
+			}
+			more = more || some
+		}
+		return nil
+	})
+	return more, err
+}

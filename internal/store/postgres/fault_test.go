@@ -210,13 +210,17 @@ func TestRestartedServer(t *testing.T) {
 		l.advance(t, 1)
 		server.Stop(t, mode)
 		// A caller waits for as long as it likes, and no longer.
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		if err := st.Write(ctx, note); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a write without a server ended with %v", err)
-		}
-		cancel()
-		if _, err := st.Chains(t.Context()); err == nil {
-			t.Error("a read without a server succeeded")
+		testwait.Until(t, "a write without a server ends with its context, and says that the server is away", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			err := st.Write(ctx, note)
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("a write without a server ended with %v", err)
+			}
+			return store.IsOutage(err)
+		})
+		if _, err := st.Chains(t.Context()); !store.IsOutage(err) {
+			t.Errorf("a read without a server ended with %v, want an outage", err)
 		}
 		record()
 		server.Start(t)

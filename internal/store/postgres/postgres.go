@@ -93,7 +93,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
 	e := sqlstore.Engine{
-		Read: s.read, Rebind: rebind, Keep: " FOR UPDATE", Caches: true, Isolation: sql.LevelRepeatableRead, Newest: "at DESC, chain DESC, seq DESC", Text: textIndex, Own: &sqlstore.Ownership{Triggers: triggers},
+		Read: s.read, Rebind: rebind, Keep: " FOR UPDATE", Caches: true, Isolation: sql.LevelRepeatableRead, Newest: "at DESC, chain DESC, seq DESC", Text: textIndex, Own: &sqlstore.Ownership{Triggers: triggers}, Away: away,
 	}
 	if !opts.ReadOnly {
 		id, err := uuid.NewV7()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -117,6 +118,23 @@ func send(ctx context.Context, c *sql.Conn, batch *pgx.Batch, done func(*conn)) 
 func full(err error) bool {
 	var said *pgconn.PgError
 	return errors.As(err, &said) && said.Code == "53100" || errors.Is(err, syscall.ENOSPC)
+}
+
+// outages are classes of codes (SQLSTATE) of a server that cannot be used, beside those that fault
+// knows: no access, no such database, no resources, stopped by its administrator, failing disk.
+var outages = []string{"28", "3D", "53", "57", "58", "XX001", "XX002"}
+
+// away reports whether err says that the server could not be used.
+func away(err error) bool {
+	if fault(err) != sqlstore.Refused {
+		return true
+	}
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return slices.ContainsFunc(outages, func(class string) bool { return strings.HasPrefix(said.Code, class) })
+	}
+	var connecting *pgconn.ConnectError
+	return errors.As(err, &connecting)
 }
 
 // fault implements [sqlstore.Server].

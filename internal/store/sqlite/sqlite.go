@@ -83,7 +83,7 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	read.SetMaxIdleConns(readers)
 
 	s := &Store{dir: dir}
-	e := sqlstore.Engine{Read: read, Own: own(), Untyped: true, Newest: "chain DESC, seq DESC", Chain: onlyChain, Text: textIndex}
+	e := sqlstore.Engine{Read: read, Own: own(), Untyped: true, Newest: "chain DESC, seq DESC", Chain: onlyChain, Text: textIndex, Away: away}
 	if !opts.ReadOnly {
 		e.Write, err = sql.Open("sqlite", dsn(dir, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)"))
 		if err != nil {
@@ -197,6 +197,22 @@ func fatal(err error) bool {
 func full(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL || errors.Is(err, syscall.ENOSPC)
+}
+
+// away reports whether err says that the database could not be used: another process holds it,
+// or the file, its disk or the machine failed.
+func away(err error) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return errors.Is(err, syscall.EIO)
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, // held by another
+		sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FULL, // the disk
+		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM: // the file, the machine
+		return true
+	}
+	return false
 }
 
 // prepare makes the database and its key fit for use.

@@ -41,6 +41,7 @@ type committer struct {
 	appended atomic.Bool
 	watchers watchers
 	closing  atomic.Pointer[time.Time] // when to stop waiting for a server, once the store is being closed
+	away     atomic.Pointer[error]     // why there is no connection, while a server is waited for
 
 	// Of run alone:
 	failed     error // why nothing is written any more
@@ -63,10 +64,14 @@ func newCommitter(e *Engine) *committer {
 // do hands r to the committer and waits for its outcome.
 func (c *committer) do(r *request) error {
 	r.done = make(chan error, 1)
-	if err := c.send(r.ctx, r); err != nil {
-		return err
+	err := c.send(r.ctx, r)
+	if err == nil {
+		err = r.outcome()
 	}
-	return r.outcome()
+	if away := c.away.Load(); away != nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w; %w", store.ErrAway, *away, err) // it is why there was no time
+	}
+	return err
 }
 
 func (c *committer) send(ctx context.Context, r *request) error {
@@ -221,7 +226,9 @@ func (c *committer) connected(batch []*request) []*request {
 		batch = park(batch)
 		err := c.writer.connect()
 		wait := c.writer.engine.fault(err) == Lost && !c.over()
+		c.away.Store(nil)
 		if wait {
+			c.away.Store(&err)
 			time.Sleep(pause(tries))
 		}
 		batch = retake(batch)

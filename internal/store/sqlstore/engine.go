@@ -28,6 +28,7 @@ type Engine struct {
 	Room      func() bool                                  // gives up the reserve, and reports whether there was one; nil if there is none
 	Same      func() error                                 // nil while the file is the one that was opened; nil if there is none to look at
 	Fatal     func(err error) bool                         // a failed statement after which the disk cannot be trusted; nil if there are none
+	Away      func(err error) bool                         // a failed statement that was not at fault, beside those that the others know; see Judge
 
 	Chain int64                        // the one this process appends to, where all share it
 	Key   func(Tx) (*store.Key, error) // called for the first entry, and only by the committer

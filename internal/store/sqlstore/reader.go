@@ -19,14 +19,15 @@ var _ store.Reader = (*reader)(nil)
 // transaction being written.
 type reader struct {
 	query  func(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	newest string                // the order of entries, newest first
-	own    *Ownership            // of the engine
-	text   *TextIndex            // of the engine
-	typed  bool                  // the engine leaves storage classes to who reads
-	calm   context.Context       // takes the place of callers' contexts; nil in none
-	keep   string                // of the engine, in a transaction
-	failed func(err error) error // receives each error; may be nil
-	part   func() string         // the tenant whose rows are asked for where a question names none; nil for those of all
+	newest string                                     // the order of entries, newest first
+	own    *Ownership                                 // of the engine
+	text   *TextIndex                                 // of the engine
+	typed  bool                                       // the engine leaves storage classes to who reads
+	calm   context.Context                            // takes the place of callers' contexts; nil in none
+	keep   string                                     // of the engine, in a transaction
+	failed func(err error) error                      // receives each error; may be nil
+	judge  func(ctx context.Context, err error) error // returns an error as callers get it; nil in a transaction that writes
+	part   func() string                              // the tenant whose rows are asked for where a question names none; nil for those of all
 }
 
 // Body implements [store.Reader].
@@ -157,6 +158,9 @@ func rows[T any](ctx context.Context, r *reader, q *query, scan func(*record, *T
 		fail := func(err error) {
 			if r.failed != nil {
 				r.failed(err)
+			}
+			if r.judge != nil {
+				err = r.judge(ctx, err)
 			}
 			var none T
 			yield(none, err)

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"math"
+	"unicode/utf8"
 )
 
 const beginSpend = `INSERT INTO spend (tenant, subject, period, amount) VALUES (?, ?, ?, 0) ON CONFLICT (tenant, subject, period) DO NOTHING`
@@ -40,6 +41,15 @@ func (t *tx) Spend(tenant, subject, period string, delta, limit int64) (total in
 	}
 	total, err = t.Spent(context.Background(), tenant, subject, period)
 	return total, ok && err == nil, err
+}
+
+const forgetSpent = `DELETE FROM spend WHERE tenant = ? AND (subject, period) IN (SELECT subject, period FROM spend
+	WHERE tenant = ? AND (subject = ? OR substr(subject, 1, ?) = ?) AND length(period) = ? AND period < ? LIMIT ?)`
+
+// ForgetSpent implements [store.Tx].
+func (t *tx) ForgetSpent(tenant, subject, before string, limit int) (bool, error) {
+	begins := subject + ":"
+	return t.Exec(forgetSpent, tenant, tenant, subject, utf8.RuneCountInString(begins), begins, utf8.RuneCountInString(before), before, limit)
 }
 
 // Claim implements [store.Tx].

@@ -12,6 +12,7 @@ import (
 	"database/sql"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -26,7 +27,8 @@ type Store struct {
 
 	committer *committer // nil for a store that only reads
 
-	once sync.Once // for Close
+	closed atomic.Bool // reads fail from now on
+	once   sync.Once   // for Close
 }
 
 // New returns a Store over e, and starts it.
@@ -35,7 +37,7 @@ func New(e Engine) *Store {
 		e.Rebind = remembered(e.Rebind)
 	}
 	s := &Store{engine: &e}
-	s.reader = reader{newest: e.Newest, own: e.Own, text: &e.Text, typed: e.Untyped, query: s.query}
+	s.reader = reader{newest: e.Newest, own: e.Own, text: &e.Text, typed: e.Untyped, query: s.query, judge: s.judge}
 	if !e.Caches {
 		s.read = &stmts{rebind: e.rebind, prepare: e.Read.PrepareContext}
 	}
@@ -65,7 +67,7 @@ func (s *Store) write(r *request) error {
 	if s.committer == nil {
 		return store.ErrReadOnly
 	}
-	return s.committer.do(r)
+	return s.judge(r.ctx, s.committer.do(r))
 }
 
 // Snapshot implements [store.Store].
@@ -76,10 +78,10 @@ func (s *Store) Snapshot(ctx context.Context, fn func(store.Reader) error) error
 func (s *Store) snapshot(ctx context.Context, tenant string, fn func(store.Reader) error) error {
 	tx, err := s.begin(within(ctx, tenant))
 	if err != nil {
-		return err
+		return s.judge(ctx, err)
 	}
 	defer tx.Rollback() // nothing was written
-	return fn(&reader{part: func() string { return tenant }, newest: s.newest, own: s.own, text: s.text, typed: s.typed, query: func(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return fn(&reader{part: func() string { return tenant }, newest: s.newest, own: s.own, text: s.text, typed: s.typed, judge: s.judge, query: func(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 		ctx = within(ctx, tenant)
 		var stmt *sql.Stmt
 		if s.read != nil {
@@ -147,6 +149,7 @@ func (s *Store) Drain() error {
 func (s *Store) Close() (err error) {
 	s.once.Do(func() {
 		err = s.Drain()
+		s.closed.Store(true)
 		if s.read != nil {
 			err = errors.Join(err, s.read.close())
 		}

@@ -80,3 +80,38 @@ func claims(t *testing.T, b *bundle) {
 		})
 	}
 }
+
+// forgottenSpend deletes only what was spent in earlier periods of the same kind, of the subjects
+// that are named, a few at a time.
+func forgottenSpend(t *testing.T, b *bundle) {
+	type budget struct{ tenant, subject, period string }
+	kept := []budget{
+		{"t", "calls", "2026-03-01"}, {"t", "calls", "2026-03-02"}, {"t", "calls", "2026-02"}, {"t", "calls:user:ann", "2026-03-01"},
+		{"t", "callsign", "2026-02-01"}, {"t", "plugin:x", "2026-02-01"}, {"t", "definition:calls", "sha256:0"}, {"t", "calls", ""}, {"other", "calls", "2026-02-01"},
+	}
+	gone := []budget{{"t", "calls", "2026-02-28"}, {"t", "calls", "2025-12-31"}, {"t", "calls:user:ann", "2026-02-28"}, {"t", "calls:user:ann:mail/send", "2026-01-01"}}
+	write(t, b, func(tx store.Tx) error {
+		for _, one := range append(append([]budget{}, kept...), gone...) {
+			if _, _, err := tx.Spend(one.tenant, one.subject, one.period, 1, 10); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for i, want := range []bool{true, true, false} { // three, the one that is left, none
+		write(t, b, func(tx store.Tx) error {
+			got, err := tx.ForgetSpent("t", "calls", "2026-03-01", 3)
+			if err == nil && got != want {
+				t.Errorf("round %d deleted some: %t, want %t", i, got, want)
+			}
+			return err
+		})
+	}
+	for n, budgets := range map[int64][]budget{0: gone, 1: kept} {
+		for _, one := range budgets {
+			if got, err := b.Spent(t.Context(), one.tenant, one.subject, one.period); err != nil || got != n {
+				t.Errorf("%+v: %d is spent, %v, want %d", one, got, err, n)
+			}
+		}
+	}
+}

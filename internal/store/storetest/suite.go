@@ -58,6 +58,7 @@ var suite = []struct {
 	{"values go by the beginning of their keys", kvPrefix},
 	{"spenders stay within the limit", spendRace},
 	{"what is given back can be spent again", spendGivenBack},
+	{"what was spent in earlier periods is deleted", forgottenSpend},
 	{"a claim is the first one's", claims},
 	{"what was changed since it was seen is not changed", expected},
 	{"what plugins keep comes back as it was put", values},

@@ -188,7 +188,7 @@ func (s *session) join(ctx context.Context, t *plugin.Target, arguments json.Raw
 	if err != nil {
 		return res, false, nil // the kernel says what is wrong with them
 	}
-	rows, err := s.api.Calls().Own(ctx, host.CallFilter{Operation: t.Name(), State: host.CallPending, Limit: maxJoined})
+	rows, _, err := s.api.Calls().Own(ctx, host.CallFilter{Operation: t.Name(), State: host.CallPending, Limit: maxJoined})
 	if err != nil {
 		return res, false, err
 	}

@@ -100,7 +100,7 @@ func Handler(api host.API, by host.Caller, o Options) http.Handler {
 		Stateless: true, Logger: o.Log, MaxRequestBodyBytes: -1, PropagateRequestCancellation: true, // bodies and names are bounded and checked before
 		DisableLocalhostProtection: true,
 	})
-	return http.NewCrossOriginProtection().Handler(answer)
+	return http.NewCrossOriginProtection().Handler(single(answer))
 }
 
 // instructions are what a model reads of the host.
@@ -155,6 +155,7 @@ func (s *session) server() *sdk.Server {
 
 // typed has the SDK set the type of a result, complete or input_required, which it does for the
 // handlers of registered tools alone: the result is that of a tool which is registered for it.
+// The server answers one message, see [single], so that no other result is registered meanwhile.
 func typed(ctx context.Context, server *sdk.Server, next sdk.MethodHandler, method string, r *sdk.CallToolRequest, out *sdk.CallToolResult) (sdk.Result, error) {
 	server.AddTool(&sdk.Tool{Name: typedTool, InputSchema: anyObject}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return out, nil })
 	request, params := *r, *r.Params

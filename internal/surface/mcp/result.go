@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -163,9 +164,11 @@ func (s *session) failure(res plugin.Result, err error) *sdk.CallToolResult {
 
 // failureOf is an error as a client may read it. What is wrong inside the host is for its log.
 func (s *session) failureOf(err error) failure {
-	e := plugin.AsError(err)
-	if e.Code == plugin.CodeInternal {
+	if plugin.CodeOf(err) == plugin.CodeInternal {
 		s.Log.Error("a call failed inside the host", "cause", err.Error())
+	}
+	e := host.AsError(err)
+	if e.Code == plugin.CodeInternal {
 		return failure{Code: e.Code, Message: "something went wrong inside the host; its log says what"}
 	}
 	message, hint, advised := strings.Cut(e.Message, "; 'mortise ")

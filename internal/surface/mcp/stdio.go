@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/mortise-dev/mortise/internal/host"
 )
 
@@ -157,6 +159,10 @@ type message struct {
 // take passes a message on. A request is answered when it is; what comes after initialize waits
 // for it.
 func (f *forwarder) take(ctx context.Context, line []byte) {
+	if batch, _ := isBatch(bufio.NewReader(bytes.NewReader(line))); batch {
+		f.refuse(json.RawMessage("null"), jsonrpc.CodeInvalidRequest, noBatches)
+		return
+	}
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
 		f.refuse(json.RawMessage("null"), -32700, "the line is not a message: "+err.Error())
@@ -287,8 +293,14 @@ func (f *forwarder) back(m *message, raw []byte) error {
 
 // refuse answers a request that did not get through.
 func (f *forwarder) refuse(id json.RawMessage, code int, why string) {
+	_ = f.back(&message{}, refusal(id, code, why)) // the client may be gone
+}
+
+// refusal returns the message that refuses the request of an id.
+func refusal(id json.RawMessage, code int, why string) []byte {
 	raw, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": why}})
-	if err == nil {
-		_ = f.back(&message{}, raw) // the client may be gone
+	if err != nil {
+		panic(err) // the id was read from JSON
 	}
+	return raw
 }

@@ -31,6 +31,8 @@ const (
 	maxPath      = 1024
 	maxQuery     = 4096
 	envelope     = 64 << 10 // bytes of a body besides the input
+
+	unreadTime = time.Second // for the rest of the body of a refused request to come
 )
 
 // requestID returns the id that a request came with, where it can be repeated, or a new one.
@@ -103,13 +105,9 @@ func (s *server) authenticate(r *http.Request) (host.Caller, error) {
 	if !strings.EqualFold(scheme, "Bearer") || token == "" || strings.HasPrefix(token, host.TokenPrefix) && len(token) > maxToken {
 		return host.Caller{}, unknown
 	}
-	remote, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		remote = r.RemoteAddr
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.WorkTime)
 	defer cancel()
-	caller, err := s.Authenticate(ctx, token, remote)
+	caller, err := s.Authenticate(ctx, token, s.Address(r))
 	switch code := plugin.CodeOf(err); {
 	case code == "":
 		return caller, nil
@@ -122,7 +120,7 @@ func (s *server) authenticate(r *http.Request) (host.Caller, error) {
 var errAs = plugin.Errorf(plugin.CodePolicyDenied, "%s is for the owner's socket: a token is of one principal, and acts for no other", AsHeader)
 
 // body reads the body of a request, within the bounds of size, time and room.
-func (s *server) body(w http.ResponseWriter, r *http.Request) (body io.ReadCloser, release func(), err error) {
+func (s *server) body(w http.ResponseWriter, r *http.Request, by *host.Caller) (body io.ReadCloser, release func(), err error) {
 	release = func() {}
 	if r.ContentLength == 0 || r.Body == nil {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // as below
@@ -140,25 +138,20 @@ func (s *server) body(w http.ResponseWriter, r *http.Request) (body io.ReadClose
 		w.Header().Set("Connection", "close")
 		return nil, release, large
 	}
-	room := r.ContentLength
-	if room < 0 {
-		room = most
-	}
-	if s.held.Add(room) > s.Room {
-		s.held.Add(-room)
-		return nil, release, &plugin.Error{Code: plugin.CodeOverloaded, Message: "the host has more requests at hand than it takes", RetryAfter: time.Second}
-	}
-	release = func() { s.held.Add(-room) }
+	in := s.counted(by, http.MaxBytesReader(w, r.Body, most), most)
+	release = in.release
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(s.BodyTime)) // where there is no connection, nothing is slow
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	text, err := io.ReadAll(in)
 	_ = control.SetReadDeadline(time.Time{}) // else the request would end with it
-	s.held.Add(int64(len(text)) - room)      // a body whose length was not said had the room of the longest
-	room = int64(len(text))
 	var tooMuch *http.MaxBytesError
+	var full *plugin.Error
 	switch {
 	case errors.As(err, &tooMuch):
 		return nil, release, large
+	case errors.As(err, &full):
+		w.Header().Set("Connection", "close")
+		return nil, release, full
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close")
 		return nil, release, refused(http.StatusRequestTimeout, plugin.CodeTimeout, fmt.Sprintf("the body did not come whole within %s", s.BodyTime))
@@ -204,49 +197,69 @@ func strict(text []byte) error {
 }
 
 // verbs is a mux whose patterns may end in a verb: {id}:cancel, current:rotate.
-type verbs struct{ *http.ServeMux }
-
-// HandleFunc registers a pattern. Inside, the verb is a segment of its own.
-func (v *verbs) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
-	if colon := strings.LastIndexByte(pattern, ':'); colon > strings.LastIndexByte(pattern, '/') {
-		pattern = pattern[:colon] + "/" + pattern[colon:]
-	}
-	v.ServeMux.HandleFunc(pattern, handler)
+type verbs struct {
+	*http.ServeMux
+	found map[string]place // by the pattern of the mux
 }
 
-// route returns a request as the mux knows its path, or says that there is no such path
-// or method. A path has one way to be written.
-func (v *verbs) route(r *http.Request) (*http.Request, error) {
+// A place is what is known of a request by its path and method alone.
+type place struct {
+	path  string // the pattern of the route, as the document has it
+	scope string // that a token needs
+}
+
+// split returns a pattern as the mux has it: inside, a verb is a segment of its own.
+func split(pattern string) string {
+	if colon := strings.LastIndexByte(pattern, ':'); colon > strings.LastIndexByte(pattern, '/') {
+		return pattern[:colon] + "/" + pattern[colon:]
+	}
+	return pattern
+}
+
+// HandleFunc registers a pattern.
+func (v *verbs) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+	v.ServeMux.HandleFunc(split(pattern), handler)
+}
+
+// enter notes the place of a route.
+func (v *verbs) enter(at route) {
+	v.found[split(at.method+" "+Prefix+at.path)] = place{Prefix + at.path, at.scope}
+}
+
+// route returns a request as the mux knows its path, with the place that it is for, or says that
+// there is no such path or method. A path has one way to be written.
+func (v *verbs) route(r *http.Request) (*http.Request, place, error) {
 	nothing := refused(0, plugin.CodeNotFound, "there is nothing at this path")
 	where := r.URL.Path
 	if r.URL.RawPath != "" || path.Clean(where) != where || strings.Contains(where, "/:") {
-		return nil, nothing
+		return nil, place{}, nothing
 	}
-	asked := func(method string) (*http.Request, bool) {
+	asked := func(method string) (as *http.Request, at place, found bool) {
 		to := *r.URL
 		if slash := strings.LastIndexByte(where, '/'); method == http.MethodPost {
 			if colon := strings.LastIndexByte(where[slash:], ':'); colon > 0 {
 				to.Path = where[:slash+colon] + "/" + where[slash+colon:]
 			}
 		}
-		as := r.WithContext(r.Context())
+		as = r.WithContext(r.Context())
 		as.URL, as.Method = &to, method
 		_, pattern := v.Handler(as)
-		return as, pattern != ""
+		at, found = v.found[pattern]
+		return as, at, found
 	}
-	if as, found := asked(r.Method); found {
-		return as, nil
+	if as, at, found := asked(r.Method); found {
+		return as, at, nil
 	}
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		if _, found := asked(method); found {
+		if _, _, found := asked(method); found {
 			allowed = append(allowed, method)
 		}
 	}
 	if len(allowed) == 0 {
-		return nil, nothing
+		return nil, place{}, nothing
 	}
 	p := refused(http.StatusMethodNotAllowed, plugin.CodeInvalidInput, "this path does not take the method")
 	p.header.Set("Allow", strings.Join(allowed, ", "))
-	return nil, p
+	return nil, place{}, p
 }

@@ -130,7 +130,7 @@ func (r *registry) listAgents(ctx context.Context, q *request, in *struct{ Page 
 		}
 		out.Body.Agents = append(out.Body.Agents, agent)
 	}
-	out.Body.Agents, out.Body.Next = cut(out.Body.Agents, in.size(), func(a *Agent) string { return a.ID }, "agents")
+	out.Body.Agents, out.Body.Next = cut(out.Body.Agents, in.size(), "", func(a *Agent) string { return a.ID }, "agents")
 	return out, nil
 }
 

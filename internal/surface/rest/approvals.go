@@ -117,13 +117,13 @@ func (r *registry) listApprovals(ctx context.Context, q *request, in *struct {
 	if in.State != "" {
 		f.State = host.ApprovalState(in.State)
 	}
-	rows, err := q.api.Approvals().List(ctx, f)
+	rows, rest, err := q.api.Approvals().Page(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	out := &struct{ Body Approvals }{Approvals{Approvals: []Approval{}}}
-	rows, out.Body.Next = cut(rows, in.size(), func(row *host.ApprovalRow) string { return row.ID }, filters...)
-	for i := range rows {
+	rows, out.Body.Next = cut(rows, in.size(), rest, func(row *host.ApprovalRow) string { return row.ID }, filters...)
+	for i, asks := 0, 0; i < len(rows); i++ {
 		out.Body.Approvals = append(out.Body.Approvals, approvalOf(&rows[i]))
 		if !in.Questions {
 			continue
@@ -133,8 +133,25 @@ func (r *registry) listApprovals(ctx context.Context, q *request, in *struct {
 			return nil, err
 		}
 		out.Body.Questions = append(out.Body.Questions, questionOf(&rows[i], asked))
+		if asks += sizeOf(asked); asks >= mostAsked && i+1 < len(rows) {
+			out.Body.Next = next(rows[i].ID, filters...)
+			break
+		}
 	}
 	return out, nil
+}
+
+// mostAsked is how many bytes the questions of a page ask about: with the one that passes it, the
+// page ends.
+const mostAsked = 4 << 20
+
+// sizeOf returns how many bytes a question asks about.
+func sizeOf(q *host.Question) int {
+	n := len(q.Input) + len(q.Preview)
+	for _, step := range q.Steps {
+		n += len(step.Input)
+	}
+	return n
 }
 
 func (r *registry) getApproval(ctx context.Context, q *request, in *struct {

@@ -221,17 +221,6 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// Where there is no more room for bodies, a request is told when to come again.
-func TestRoomForBodies(t *testing.T) {
-	t.Parallel()
-	b := begin(t, rest.Options{Room: 30})
-	b.is(b.ask("mrt_ann", "POST", line, `{"input":{"text":"a"}}`), 200, "succeeded")
-	a := b.is(b.ask("mrt_ann", "POST", line, `{"input":{"text":"a longer text"}}`), 503, "overloaded")
-	if a.header.Get("Retry-After") != "1" {
-		t.Error(a.header)
-	}
-}
-
 // Pages have each row once, in order, and end where there is no token; a token is for its
 // list with its filters.
 func TestPages(t *testing.T) {

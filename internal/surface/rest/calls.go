@@ -111,16 +111,17 @@ func (r *registry) listCalls(ctx context.Context, q *request, in *struct {
 	}
 	f := host.CallFilter{Operation: in.Operation, Plan: in.Plan, Decisions: in.Decisions, Before: last, Limit: in.size() + 1}
 	var rows []host.CallRow
+	var rest string
 	if in.State != "" {
-		rows, err = q.api.Calls().ListIn(ctx, f, plugin.Status(in.State))
+		rows, rest, err = q.api.Calls().PageIn(ctx, f, plugin.Status(in.State))
 	} else {
-		rows, err = q.api.Calls().List(ctx, f)
+		rows, rest, err = q.api.Calls().Page(ctx, f)
 	}
 	if err != nil {
 		return nil, err
 	}
 	out := &struct{ Body Calls }{Calls{Calls: []Call{}}}
-	rows, out.Body.Next = cut(rows, in.size(), func(row *host.CallRow) string { return row.ID }, filters...)
+	rows, out.Body.Next = cut(rows, in.size(), rest, func(row *host.CallRow) string { return row.ID }, filters...)
 	for i := range rows {
 		out.Body.Calls = append(out.Body.Calls, callOf(&rows[i]))
 	}

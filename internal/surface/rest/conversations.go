@@ -96,7 +96,7 @@ func (r *registry) listConversations(ctx context.Context, q *request, in *struct
 	}
 	rows = from(rows, last, func(c *host.Conversation) string { return c.Session })
 	out := &struct{ Body Conversations }{Conversations{Conversations: []Conversation{}}}
-	rows, out.Body.Next = cut(rows, in.size(), func(c *host.Conversation) string { return c.Session }, "conversations", in.ID)
+	rows, out.Body.Next = cut(rows, in.size(), "", func(c *host.Conversation) string { return c.Session }, "conversations", in.ID)
 	for _, c := range rows {
 		out.Body.Conversations = append(out.Body.Conversations, conversationOf(c))
 	}

@@ -103,7 +103,7 @@ func (r *registry) listDocuments(ctx context.Context, q *request, in *struct {
 		found = append(found, documentOf(&all[i]))
 	}
 	out := new(struct{ Body Documents })
-	out.Body.Documents, out.Body.Next = cut(found, in.size(), func(d *KnowledgeDocument) string { return d.ID }, "documents", in.ID)
+	out.Body.Documents, out.Body.Next = cut(found, in.size(), "", func(d *KnowledgeDocument) string { return d.ID }, "documents", in.ID)
 	return out, nil
 }
 

@@ -128,7 +128,7 @@ func (r *registry) listFeeds(ctx context.Context, q *request, in *struct{ Page }
 	}
 	all = from(all, last, func(f *host.Feed) string { return f.ID })
 	out := &struct{ Body Feeds }{Feeds{Feeds: []FeedListed{}}}
-	all, out.Body.Next = cut(all, in.size(), func(f *host.Feed) string { return f.ID }, "feeds")
+	all, out.Body.Next = cut(all, in.size(), "", func(f *host.Feed) string { return f.ID }, "feeds")
 	for _, f := range all {
 		out.Body.Feeds = append(out.Body.Feeds, FeedListed{feedOf(f), told(f.Problem)})
 	}

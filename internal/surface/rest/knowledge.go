@@ -100,7 +100,7 @@ func (r *registry) listKnowledge(ctx context.Context, q *request, in *struct{ Pa
 	}
 	slices.SortFunc(found, func(a, b KnowledgeBase) int { return strings.Compare(a.ID, b.ID) })
 	out := new(struct{ Body KnowledgeBases })
-	out.Body.Bases, out.Body.Next = cut(found, in.size(), func(b *KnowledgeBase) string { return b.ID }, "knowledge")
+	out.Body.Bases, out.Body.Next = cut(found, in.size(), "", func(b *KnowledgeBase) string { return b.ID }, "knowledge")
 	return out, nil
 }
 

@@ -109,7 +109,7 @@ func (r *registry) listEntries(ctx context.Context, q *request, in *struct {
 		return nil, err
 	}
 	out := &struct{ Body Entries }{Entries{Entries: append([]plugin.Entry{}, entries...)}}
-	out.Body.Entries, out.Body.Next = cut(out.Body.Entries, in.size(), func(e *plugin.Entry) string { return strconv.FormatInt(e.Seq, 10) }, filters...)
+	out.Body.Entries, out.Body.Next = cut(out.Body.Entries, in.size(), "", func(e *plugin.Entry) string { return strconv.FormatInt(e.Seq, 10) }, filters...)
 	return out, nil
 }
 

@@ -13,14 +13,8 @@ const MCPPath = "/mcp"
 // atMCP reports whether a request is for [MCPPath], and something answers there.
 func (s *server) atMCP(r *http.Request) bool { return s.MCP != nil && r.URL.Path == MCPPath }
 
-// mcp has a request answered that speaks the Model Context Protocol. A token is for it that may
-// run something.
+// mcp has a request answered that speaks the Model Context Protocol.
 func (s *server) mcp(w http.ResponseWriter, r *http.Request, q *request) {
-	q.route = MCPPath
-	if err := holds(q.caller, host.ScopeRun); err != nil {
-		s.refuse(w, q, err)
-		return
-	}
 	q.stays(s.RunTime + s.WorkTime)
 	s.MCP(q.api, q.caller).ServeHTTP(w, r)
 }

@@ -86,6 +86,6 @@ func (r *registry) listMemories(ctx context.Context, q *request, in *struct {
 		slices.SortFunc(found, func(a, b Memory) int { return strings.Compare(a.Key, b.Key) })
 	}
 	out := new(struct{ Body Memories })
-	out.Body.Memories, out.Body.Next = cut(found, in.size(), func(m *Memory) string { return m.Key }, "memories", in.ID, in.Search)
+	out.Body.Memories, out.Body.Next = cut(found, in.size(), "", func(m *Memory) string { return m.Key }, "memories", in.ID, in.Search)
 	return out, nil
 }

@@ -83,7 +83,7 @@ func (r *registry) listOperations(ctx context.Context, q *request, in *struct {
 	slices.SortFunc(found, func(a, b Operation) int { return strings.Compare(a.Name, b.Name) })
 	found = slices.DeleteFunc(found, func(o Operation) bool { return o.Name <= last })
 	out := new(struct{ Body Operations })
-	out.Body.Operations, out.Body.Next = cut(found, in.size(), func(o *Operation) string { return o.Name }, "operations", in.Kind)
+	out.Body.Operations, out.Body.Next = cut(found, in.size(), "", func(o *Operation) string { return o.Name }, "operations", in.Kind)
 	return out, nil
 }
 

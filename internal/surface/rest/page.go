@@ -55,10 +55,14 @@ func markOf(of []string) string {
 }
 
 // cut returns the rows of a page, of which one more was asked for, and the token of the
-// next: "" if there is none.
-func cut[T any](rows []T, size int, id func(*T) string, of ...string) ([]T, string) {
-	if len(rows) <= size {
-		return rows, ""
+// next: "" if there is none. The list goes on after rest, if that is not empty, although it has no
+// more rows.
+func cut[T any](rows []T, size int, rest string, id func(*T) string, of ...string) ([]T, string) {
+	if len(rows) > size {
+		return rows[:size], next(id(&rows[size-1]), of...)
 	}
-	return rows[:size], next(id(&rows[size-1]), of...)
+	if rest != "" {
+		return rows, next(rest, of...)
+	}
+	return rows, ""
 }

@@ -90,12 +90,12 @@ func (r *registry) listPlans(ctx context.Context, q *request, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	views, err := q.api.Plans().List(ctx, host.PlanFilter{State: host.PlanState(in.State), Before: last, Limit: in.size() + 1})
+	views, rest, err := q.api.Plans().Page(ctx, host.PlanFilter{State: host.PlanState(in.State), Before: last, Limit: in.size() + 1})
 	if err != nil {
 		return nil, err
 	}
 	out := &struct{ Body Plans }{Plans{Plans: []Plan{}}}
-	views, out.Body.Next = cut(views, in.size(), func(v *host.Plan) string { return v.ID }, "plans", in.State)
+	views, out.Body.Next = cut(views, in.size(), rest, func(v *host.Plan) string { return v.ID }, "plans", in.State)
 	for i := range views {
 		out.Body.Plans = append(out.Body.Plans, planOf(&views[i]))
 	}

@@ -123,7 +123,7 @@ func (r *registry) listPlugins(ctx context.Context, q *request, in *struct{ Page
 	}
 	slices.SortFunc(found, func(a, b Plugin) int { return strings.Compare(id(&a), id(&b)) })
 	out := new(struct{ Body Plugins })
-	out.Body.Plugins, out.Body.Next = cut(found, in.size(), id, "plugins")
+	out.Body.Plugins, out.Body.Next = cut(found, in.size(), "", id, "plugins")
 	return out, nil
 }
 
@@ -236,6 +236,7 @@ func (r *registry) executeShu(ctx context.Context, q *request, in *ShuExecution)
 	}, preference{})
 	if plugin.CodeOf(err) == plugin.CodeInternal {
 		_ = r.problem(q, err) // for the log
+		err = host.AsError(err)
 	}
 	raw, failed := json2.Marshal(host.Envelope("shu", target, res, err, debugs), json2.Deterministic(true))
 	if failed != nil {

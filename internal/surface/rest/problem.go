@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/base/telemetry"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -82,7 +83,7 @@ func (s *server) problem(q *request, err error) *Problem {
 		err, p = p.said, new(Problem) // nothing is another's here: the words are those of the command line
 	}
 	if p.Code == "" && !errors.As(err, &p) {
-		e := plugin.AsError(err)
+		e := host.AsError(err)
 		p = refusedBy(e)
 		if e.Code == plugin.CodeInternal {
 			p.Detail, p.Hint = "the host could not do this; its log says why", ""

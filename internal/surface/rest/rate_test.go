@@ -12,8 +12,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 )
 
-// A token makes so many requests and no more, whatever they ask for; another token makes
-// its own, what has not changed costs nothing, and time gives requests back.
+// A token makes so many requests and no more, whatever they ask for and however they are
+// answered; another token makes its own, and time gives requests back.
 func TestATokenMakesSoManyRequests(t *testing.T) {
 	t.Parallel()
 	b := begin(t, rest.Options{Rate: 1, Burst: 5})
@@ -31,19 +31,14 @@ func TestATokenMakesSoManyRequests(t *testing.T) {
 		return b.ask(token, "GET", "/api/v1/"+path, "", headers...)
 	}
 	tag := b.is(get("mrt_ann", things), 200, "").header.Get("ETag")
-	for range 20 { // what has not changed
-		if a := get("mrt_ann", things, "If-None-Match", tag); a.status != 304 {
-			t.Fatalf("it is answered %s", a)
-		}
-	}
 	var mu sync.Mutex
 	statuses := map[int]int{}
 	var all sync.WaitGroup
 	began := time.Now()
 	for n := range 40 {
 		all.Go(func() {
-			path := []string{"tokens", "openapi.json", "nothing", "calls"}[n%4]
-			a := get("mrt_ann", path)
+			path := []string{"tokens", "openapi.json", "nothing", "calls", things}[n%5]
+			a := get("mrt_ann", path, "If-None-Match", tag)
 			if a.status == 429 {
 				after, err := strconv.Atoi(a.header.Get("Retry-After"))
 				if err != nil || after < 1 || after > 60 || a.at("code") != "rate_limited" {

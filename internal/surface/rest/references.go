@@ -52,7 +52,7 @@ func (r *registry) listReferences(_ context.Context, q *request, in *struct{ Pag
 	}
 	slices.SortFunc(found, func(a, b Reference) int { return strings.Compare(a.Key, b.Key) })
 	out := new(struct{ Body References })
-	out.Body.References, out.Body.Next = cut(found, in.size(), func(k *Reference) string { return k.Key }, "references")
+	out.Body.References, out.Body.Next = cut(found, in.size(), "", func(k *Reference) string { return k.Key }, "references")
 	return out, nil
 }
 

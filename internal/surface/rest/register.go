@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
 // A RegisterSpec is a path whose plugins are to be registered.
@@ -56,7 +55,7 @@ func failed(err error) *Failure {
 	if err == nil {
 		return nil
 	}
-	e := plugin.AsError(err)
+	e := host.AsError(err)
 	text, hint := hinted(e.Message)
 	return &Failure{Code: e.Code, PluginCode: e.PluginCode, Message: text, Details: e.Details, Retryable: e.Retryable, RetryAfter: e.RetryAfter.Milliseconds(), Hint: hint}
 }

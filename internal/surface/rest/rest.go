@@ -14,11 +14,11 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/mortise-dev/mortise/internal/base/clientaddr"
 	"github.com/mortise-dev/mortise/internal/base/ratelimit"
 	"github.com/mortise-dev/mortise/internal/base/telemetry"
 	"github.com/mortise-dev/mortise/internal/host"
@@ -38,6 +38,9 @@ type Options struct {
 	Host *host.Host
 	// Authenticate returns who a token stands for. remote is the address that it came from.
 	Authenticate func(ctx context.Context, token, remote string) (host.Caller, error)
+	// Address returns the address of the client that sent a request. It is that of the connection
+	// if Address is nil.
+	Address func(r *http.Request) string
 	// Identify returns who sends a request without the header Authorization; known is false
 	// where that is not known. It may be nil. What [AsHeader] says is for it alone.
 	Identify  func(r *http.Request) (c host.Caller, known bool, err error)
@@ -65,7 +68,7 @@ type Options struct {
 	Share int // requests of one token that are answered at a time: 128, half of what a host answers; those of a tenant have half as many again, together
 
 	MaxInput int           // bytes of an input: 4 MiB, as the kernel has it
-	Room     int64         // bytes of bodies that are held at a time: 64 MiB
+	Room     int64         // bytes of bodies that are held at a time, beyond 64 KiB of each: 64 MiB; a quarter for one token, and half as many again for one tenant
 	BodyTime time.Duration // for a body to come: 10 s
 	WorkTime time.Duration // for what is no call: 20 s
 	RunTime  time.Duration // for a call that its request stays for: 10 min
@@ -83,11 +86,11 @@ type Options struct {
 // A server answers requests.
 type server struct {
 	Options
-	mux  *verbs
-	doc  []byte // the OpenAPI document
-	held atomic.Int64
-	open tally // streams
-	busy tally // other requests that are being answered
+	mux    *verbs
+	doc    []byte // the OpenAPI document
+	bodies bodyRoom
+	open   tally // streams
+	busy   tally // other requests that are being answered
 }
 
 // New returns what answers requests under [Prefix]. It is safe for concurrent use.
@@ -108,7 +111,10 @@ func New(o Options) http.Handler {
 	o.WriteTime = cmp.Or(o.WriteTime, 10*time.Second)
 	o.Recheck = cmp.Or(o.Recheck, time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	s := &server{Options: o, mux: &verbs{http.NewServeMux()}}
+	if o.Address == nil {
+		o.Address = clientaddr.Proxies(nil).Of
+	}
+	s := &server{Options: o, mux: &verbs{http.NewServeMux(), map[string]place{}}}
 	if s.Rates == nil {
 		s.Rates = Rates(o.Rate, o.Burst)
 	}
@@ -186,6 +192,9 @@ func (s *server) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	r, release, err := s.admit(w, q)
 	defer release()
 	if err != nil {
+		if q.ContentLength != 0 { // net/http reads some of a body that is left before it sends the answer
+			_ = q.control.SetReadDeadline(time.Now().Add(unreadTime))
+		}
 		s.refuse(w, q, err)
 		return
 	}
@@ -198,13 +207,11 @@ func (s *server) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mux.ServeHTTP(w, r)
-	if w.status == http.StatusNotModified {
-		s.Rates.Give(countedAs(&q.caller), 1)
-	}
 }
 
 // admit passes a request through what stands before all routes, the cheapest first, and
-// returns it with its body in memory. release gives back what it holds.
+// returns it with its body in memory. The token has the scope of the route before anything of
+// the body is read. release gives back what the request holds.
 func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, release func(), err error) {
 	release = func() {}
 	if err := s.addressed(q.Request); err != nil {
@@ -220,10 +227,15 @@ func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, rele
 		return nil, release, err
 	}
 	q.api = s.Host.For(q.caller)
+	at := place{MCPPath, host.ScopeRun} // a token is for it that may run something
 	if r = q.Request; !s.atMCP(r) {
-		r, err = s.mux.route(r)
+		r, at, err = s.mux.route(r)
 	}
 	if err != nil {
+		return nil, release, err
+	}
+	q.route = at.path
+	if err := holds(q.caller, at.scope); err != nil {
 		return nil, release, err
 	}
 	for name, values := range r.URL.Query() {
@@ -231,7 +243,7 @@ func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, rele
 			return nil, release, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a parameter is given once", Place{Pointer: name, Detail: "it is there more than once"})
 		}
 	}
-	body, read, err := s.body(w, r)
+	body, read, err := s.body(w, r, &q.caller)
 	leave := release
 	release = func() { read(); leave() }
 	if err != nil {

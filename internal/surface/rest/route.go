@@ -92,8 +92,7 @@ type registry struct {
 	api huma.API
 }
 
-// add registers a route: its scope is asked for before anything else of the request is
-// looked at, and is in the document.
+// add registers a route. Its scope is in the document, and [server.admit] asks for it.
 func add[I, O any](r *registry, at route, do func(ctx context.Context, q *request, in *I) (*O, error)) {
 	op := r.operation(at)
 	answer := describe(r.api.OpenAPI().Components.Schemas, &op, reflect.TypeFor[O]())
@@ -138,6 +137,7 @@ func (r *registry) bounded(ctx context.Context, at route) (context.Context, cont
 
 // operation is what huma is told of a route.
 func (r *registry) operation(at route) huma.Operation {
+	r.mux.enter(at)
 	answer := &huma.MediaType{Schema: r.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")}
 	op := huma.Operation{
 		Method: at.method, Path: Prefix + at.path, OperationID: at.id, Summary: at.about, BodyReadTimeout: -1, MaxBodyBytes: -1,
@@ -147,14 +147,8 @@ func (r *registry) operation(at route) huma.Operation {
 			"default": {Description: "The host refused the request.", Content: map[string]*huma.MediaType{"application/problem+json": answer}},
 		},
 		Middlewares: huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
-			q := of(ctx.Context())
-			q.route = Prefix + at.path
 			_, w := humago.Unwrap(ctx)
-			if err := holds(q.caller, at.scope); err != nil {
-				r.refuse(w, q, err)
-				return
-			}
-			q.answer = w.Header()
+			of(ctx.Context()).answer = w.Header()
 			next(ctx)
 		}},
 	}

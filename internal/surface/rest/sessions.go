@@ -106,7 +106,7 @@ func (r *registry) listSessions(ctx context.Context, q *request, in *struct{ Pag
 	}
 	slices.SortFunc(found, func(a, b Session) int { return strings.Compare(a.ID, b.ID) })
 	out := new(struct{ Body Sessions })
-	out.Body.Sessions, out.Body.Next = cut(found, in.size(), func(s *Session) string { return s.ID }, "sessions")
+	out.Body.Sessions, out.Body.Next = cut(found, in.size(), "", func(s *Session) string { return s.ID }, "sessions")
 	return out, nil
 }
 
@@ -178,7 +178,7 @@ func (r *registry) listArtifacts(ctx context.Context, q *request, in *struct {
 	}
 	slices.SortFunc(found, func(a, b Artifact) int { return strings.Compare(a.ID, b.ID) })
 	out := new(struct{ Body Artifacts })
-	out.Body.Artifacts, out.Body.Next = cut(found, in.size(), func(a *Artifact) string { return a.ID }, "artifacts", in.ID)
+	out.Body.Artifacts, out.Body.Next = cut(found, in.size(), "", func(a *Artifact) string { return a.ID }, "artifacts", in.ID)
 	return out, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -17,12 +18,12 @@ func statusOf(err error) int {
 	if errors.As(err, &own) {
 		return own.status
 	}
-	return rest.StatusOf(plugin.CodeOf(err))
+	return rest.StatusOf(host.AsError(err).Code)
 }
 
 // fail answers with an error.
 func fail(w http.ResponseWriter, err error) {
-	e, status := plugin.AsError(err), statusOf(err)
+	e, status := host.AsError(err), statusOf(err)
 	message := e.Message
 	if status >= http.StatusInternalServerError && e.Code != plugin.CodeOverloaded {
 		message = "the host cannot take this now; its log says why" // to the people who may know

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/clientaddr"
 	"github.com/mortise-dev/mortise/internal/base/ratelimit"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
@@ -30,16 +31,17 @@ import (
 // A front is how one host is reached: what of that the configuration says may change while
 // requests are answered, and each request sees one value of it.
 type front struct {
-	app   *app.App
-	rates *ratelimit.Limiter[string]       // of the requests of each token
-	known []*host.Authenticator            // of the handlers
-	cert  *Certificate                     // nil where nothing is encrypted
-	names atomic.Pointer[[]string]         // by which a proxy passes requests on
-	in    atomic.Pointer[signin.Server]    // nil where no one signs in
-	signs atomic.Pointer[machine.Verifier] // of tokens that providers signed
-	at    net.Addr                         // of the listener; nil where there is none
-	first *signin.Setup
-	back  *background // nil where the host serves until it is told not to
+	app     *app.App
+	rates   *ratelimit.Limiter[string]         // of the requests of each token
+	known   []*host.Authenticator              // of the handlers
+	cert    *Certificate                       // nil where nothing is encrypted
+	names   atomic.Pointer[[]string]           // by which a proxy passes requests on
+	in      atomic.Pointer[signin.Server]      // nil where no one signs in
+	signs   atomic.Pointer[machine.Verifier]   // of tokens that providers signed
+	proxies atomic.Pointer[clientaddr.Proxies] // whose word about the address of a client is taken
+	at      net.Addr                           // of the listener; nil where there is none
+	first   *signin.Setup
+	back    *background // nil where the host serves until it is told not to
 }
 
 func newFront(a *app.App) (*front, error) {
@@ -49,11 +51,19 @@ func newFront(a *app.App) (*front, error) {
 		return nil, &setup.Error{Err: fmt.Errorf("server: %w", err)}
 	}
 	f := &front{app: a, rates: rest.Rates(c.Rate, c.Burst)}
+	proxies, err := c.Proxies()
+	if err != nil {
+		return nil, &setup.Error{Err: err}
+	}
 	names := c.Names()
 	f.names.Store(&names)
 	f.signs.Store(signs)
+	f.proxies.Store(&proxies)
 	return f, nil
 }
+
+// address returns the address of the client that sent a request.
+func (f *front) address(r *http.Request) string { return f.proxies.Load().Of(r) }
 
 // machines returns what verifies the tokens of programs that a configuration knows.
 func machines(c config.Server) (*machine.Verifier, error) {
@@ -139,9 +149,9 @@ func (f *front) answers(ctx context.Context, identify func(*http.Request) (host.
 	f.known = append(f.known, known)
 	api := rest.New(rest.Options{
 		Host: a.Host, Authenticate: known.Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx, Config: whole(a.ConfigPath),
-		MCP: f.tools, Metadata: f.metadataURL, Rates: f.rates, Named: func(name string) bool { return slices.Contains(*f.names.Load(), name) },
+		Address: f.address, MCP: f.tools, Metadata: f.metadataURL, Rates: f.rates, Named: func(name string) bool { return slices.Contains(*f.names.Load(), name) },
 	})
-	o := Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api, SignIn: people, Issuers: f.issuers}
+	o := Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api, SignIn: people, Issuers: f.issuers, Address: f.address}
 	if people != nil {
 		o.Console = console.New()
 	}
@@ -166,7 +176,7 @@ func (f *front) people(c config.Server) (*signin.Server, error) {
 	if f.at == nil || c.PublicURL == "" && !onLoopback(f.at) {
 		return nil, nil
 	}
-	o := signin.Options{People: f.app.Host.SignIns(), Base: c.Base(f.at.String()), Setup: f.first, Log: f.app.Log()}
+	o := signin.Options{People: f.app.Host.SignIns(), Base: c.Base(f.at.String()), Setup: f.first, Address: f.address, Log: f.app.Log()}
 	if console.Built() {
 		o.Console = "/"
 	}
@@ -196,6 +206,10 @@ func (f *front) reload() (reload.Report, error) {
 				return nil, fmt.Errorf("server: %w", err)
 			}
 		}
+		proxies, err := c.Proxies()
+		if err != nil {
+			return nil, err
+		}
 		if f.cert != nil {
 			if _, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey); err != nil {
 				return nil, fmt.Errorf("server: the certificate cannot be used: %w", err)
@@ -204,6 +218,7 @@ func (f *front) reload() (reload.Report, error) {
 		return func() {
 			f.in.Store(people)
 			f.signs.Store(signs)
+			f.proxies.Store(&proxies)
 			names := c.Names()
 			f.names.Store(&names)
 			f.rates.Set(float64(c.Rate), float64(c.Burst))

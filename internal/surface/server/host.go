@@ -133,8 +133,8 @@ func onLoopback(at net.Addr) bool {
 type Deliveries struct{ Agents *agent.Agents }
 
 // Receive implements [Receiver].
-func (d Deliveries) Receive(ctx context.Context, tenant, id, namespace string, header http.Header, body []byte) (Received, error) {
-	got, err := d.Agents.Receive(ctx, tenant, id, namespace, header, body)
+func (d Deliveries) Receive(ctx context.Context, tenant, id, namespace string, header http.Header, body []byte, proved func() error) (Received, error) {
+	got, err := d.Agents.Receive(ctx, tenant, id, namespace, header, body, proved)
 	if errors.Is(err, agent.ErrMalformed) {
 		err = Malformed(err)
 	}

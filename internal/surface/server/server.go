@@ -13,9 +13,9 @@
 //	POST /mcp
 //	GET  /.well-known/oauth-protected-resource
 //
-// A sender is unauthenticated, so everything is bounded before a delivery is looked at:
-// how often, how many at a time, how much and for how long. The receiver decides
-// whether a delivery is genuine, from the bytes as they came.
+// A sender is unauthenticated, so everything is bounded before a delivery is looked at: how many
+// at a time, how much and for how long. The receiver decides whether a delivery is genuine, from
+// the bytes as they came; only one that is counts towards the rate of its channel.
 package server
 
 import (
@@ -30,9 +30,10 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/clientaddr"
 	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/base/ratelimit"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
@@ -44,9 +45,10 @@ import (
 const MaxBody = 1 << 20
 
 // A Receiver takes deliveries of channels in. Once it returns without an error
-// the message is kept.
+// the message is kept. It calls proved once the sender has proved who it is, and takes nothing in
+// if proved fails.
 type Receiver interface {
-	Receive(ctx context.Context, tenant, agent, namespace string, header http.Header, body []byte) (Received, error)
+	Receive(ctx context.Context, tenant, agent, namespace string, header http.Header, body []byte, proved func() error) (Received, error)
 }
 
 // Received is what became of a delivery.
@@ -64,6 +66,7 @@ type Options struct {
 	Tenant  string                      // whose agents they are
 	Health  func(context.Context) error // nil while the host can do what it is for
 	Log     *slog.Logger
+	Address func(r *http.Request) string               // returns the address of the client; that of the connection if it is nil
 	Issuers func() (resource string, issuers []string) // what [MetadataPath] says; nothing where it is nil, or there are none
 	SignIn  func() http.Handler                        // returns what answers under /auth/ now, nil for nothing; likewise where it is nil
 	API     http.Handler                               // answers under /api/v1/, for callers that it knows; there is nothing where it is nil
@@ -72,8 +75,8 @@ type Options struct {
 	BodyTime   time.Duration // for a body to come: 10 s
 	UnreadTime time.Duration // for the rest of an unwanted body to come: 1 s
 	WorkTime   time.Duration // for a delivery that has come to be kept: 20 s
-	AtOnce     int           // deliveries that are being read or done, and requests under /api/v1/: 256 of each
-	Rate       float64       // deliveries of one channel a second: 60
+	AtOnce     int           // deliveries before their senders are known, those that are being done, and requests under /api/v1/: 256 of each
+	Rate       float64       // deliveries of the known sender of one channel a second: 60
 	Burst      float64       // and more than that for a moment: 120
 }
 
@@ -83,24 +86,26 @@ func New(o Options) http.Handler {
 	o.UnreadTime = cmp.Or(o.UnreadTime, time.Second)
 	o.WorkTime = cmp.Or(o.WorkTime, 20*time.Second)
 	o.AtOnce = cmp.Or(o.AtOnce, 256)
+	if o.Address == nil {
+		o.Address = clientaddr.Proxies(nil).Of
+	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &server{Options: o, slots: make(chan struct{}, o.AtOnce), calls: make(chan struct{}, o.AtOnce), signs: make(chan struct{}, o.AtOnce), rates: ratelimit.New[string](cmp.Or(o.Rate, 60), cmp.Or(o.Burst, 120), maxRates)}
+	return &server{Options: o, slots: make(chan struct{}, o.AtOnce), senders: newSenders(o.AtOnce), proofs: make(chan struct{}, maxProofs), calls: make(chan struct{}, o.AtOnce), signs: make(chan struct{}, o.AtOnce), rates: ratelimit.New[string](cmp.Or(o.Rate, 60), cmp.Or(o.Burst, 120), maxRates)}
 }
 
-// maxRates is how many channels are counted at a time. Beyond that one is
-// forgotten: who asks for channels that there are not gains nothing by it.
+// maxRates is how many channels are counted at a time. Beyond that one is forgotten.
+// Only deliveries of known senders are counted.
 const maxRates = 4096
 
 type server struct {
 	Options
-	slots  chan struct{}              // one for each delivery that is being read or done
-	signs  chan struct{}              // one for each request under /auth/, some of which wait for a provider
-	calls  chan struct{}              // one for each request under /api/v1/, some of which wait
-	bodies atomic.Int64               // bytes of their bodies
-	rates  *ratelimit.Limiter[string] // of the deliveries of each channel
+	slots   chan struct{}              // one for each delivery of a known sender that is being done
+	senders *senders                   // of the deliveries before that
+	proofs  chan struct{}              // one for each delivery whose signature is being verified
+	signs   chan struct{}              // one for each request under /auth/, some of which wait for a provider
+	calls   chan struct{}              // one for each request under /api/v1/, some of which wait
+	rates   *ratelimit.Limiter[string] // of the deliveries of each channel
 }
-
-var errNoRoom = &plugin.Error{Code: plugin.CodeOverloaded, Message: "the host has more deliveries at hand than it takes", RetryAfter: time.Second}
 
 // channelPath is the one way to write where deliveries go. No segment of it can
 // be escaped, empty or relative, so that everybody between the sender and the
@@ -219,30 +224,59 @@ func (s *server) channel(w http.ResponseWriter, r *http.Request, agent, namespac
 	}
 }
 
-// receive passes a delivery through the bounds, the cheapest first, and hands it
-// over.
+// receive passes a delivery through the bounds, the cheapest first, and hands it over. Until the
+// sender has proved who it is, it uses up nothing that a channel's own sender needs.
 func (s *server) receive(w http.ResponseWriter, r *http.Request, agent, namespace string) (got Received, err error) {
-	if wait := s.rates.Take(agent+"/"+namespace, 1, time.Now()); wait > 0 {
-		return got, &plugin.Error{Code: plugin.CodeRateLimited, Message: "this channel gets more deliveries than it takes", RetryAfter: wait}
-	}
 	if err := readable(r); err != nil {
 		return got, err
 	}
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	default:
-		return got, &plugin.Error{Code: plugin.CodeOverloaded, Message: "the host has more requests at hand than it takes", RetryAfter: time.Second}
+	if r.ContentLength > MaxBody {
+		return got, errTooLarge
 	}
-	in := &counted{Reader: http.MaxBytesReader(w, r.Body, MaxBody), all: &s.bodies}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(s.BodyTime)) // where there is no connection, nothing is slow
+	in, err := s.senders.enter(http.MaxBytesReader(w, r.Body, MaxBody), clientaddr.Group(s.Address(r)), func() { _ = control.SetReadDeadline(longAgo) })
+	if err != nil {
+		_ = control.SetReadDeadline(time.Now().Add(s.UnreadTime))
+		return got, err
+	}
 	defer in.leave()
-	body, err := s.body(w, r, in)
+	body, err := s.body(w, control, in)
 	if err != nil {
 		return got, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.WorkTime)
 	defer cancel()
-	return s.Agents.Receive(ctx, s.Tenant, agent, namespace, r.Header, body)
+	select {
+	case s.proofs <- struct{}{}:
+	case <-ctx.Done():
+		return got, errBusy
+	}
+	verified := sync.OnceFunc(func() { <-s.proofs })
+	defer verified()
+	done := func() {}
+	defer func() { done() }()
+	return s.Agents.Receive(ctx, s.Tenant, agent, namespace, r.Header, body, func() (err error) {
+		verified()
+		in.prove()
+		done, err = s.begin(agent + "/" + namespace)
+		return err
+	})
+}
+
+// begin counts a delivery whose sender has proved who it is, within the rate of its channel and
+// the number that are worked on at a time.
+func (s *server) begin(channel string) (done func(), err error) {
+	select {
+	case s.slots <- struct{}{}:
+	default:
+		return func() {}, errBusy
+	}
+	done = func() { <-s.slots }
+	if wait := s.rates.Take(channel, 1, time.Now()); wait > 0 {
+		return done, &plugin.Error{Code: plugin.CodeRateLimited, Message: "this channel gets more deliveries than it takes", RetryAfter: wait}
+	}
+	return done, nil
 }
 
 // A refusal is an error that HTTP has a status of its own for.
@@ -279,23 +313,26 @@ func readable(r *http.Request) error {
 	return nil
 }
 
-// body reads the body of a request, within the bounds of size and time.
-func (s *server) body(w http.ResponseWriter, r *http.Request, in *counted) ([]byte, error) {
-	tooLarge := plugin.Errorf(plugin.CodeInputTooLarge, "a delivery has at most %d bytes", MaxBody)
-	if r.ContentLength > MaxBody {
-		return nil, tooLarge
-	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(s.BodyTime)) // where there is no connection, nothing is slow
+var errTooLarge = plugin.Errorf(plugin.CodeInputTooLarge, "a delivery has at most %d bytes", MaxBody)
+
+// longAgo is a deadline that has passed.
+var longAgo = time.Unix(1, 0)
+
+// body reads the body of a request, within the bounds of size, time and room.
+func (s *server) body(w http.ResponseWriter, control *http.ResponseController, in *sender) ([]byte, error) {
 	body, err := io.ReadAll(in)
+	if err == nil {
+		err = in.arrive()
+	}
 	var large *http.MaxBytesError
 	switch {
 	case err == nil:
 		_ = control.SetReadDeadline(time.Time{}) // else the request would end with it
 		return body, nil
 	case errors.As(err, &large):
-		return nil, tooLarge
+		return nil, errTooLarge
 	case errors.Is(err, errNoRoom):
+		in.leave()
 		_ = control.SetReadDeadline(time.Now().Add(s.UnreadTime))
 		_, _ = io.Copy(io.Discard, in.Reader) // a connection closed with bytes unread is reset, and its sender never sees the refusal
 		w.Header().Set("Connection", "close")
@@ -315,6 +352,6 @@ func (s *server) refused(w http.ResponseWriter, r *http.Request, err error) {
 	if statusOf(err) >= http.StatusInternalServerError {
 		level = slog.LevelWarn
 	}
-	s.Log.Log(r.Context(), level, "a delivery was not taken", "path", r.URL.Path, "from", r.RemoteAddr, "code", plugin.CodeOf(err), "cause", err.Error())
+	s.Log.Log(r.Context(), level, "a delivery was not taken", "path", r.URL.Path, "from", s.Address(r), "code", plugin.CodeOf(err), "cause", err.Error())
 	fail(w, err)
 }

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const path = "/api/agents/support/channels/desk/webhook"
 
+// forged is a header of deliveries whose senders prove nothing.
+const forged = "X-Forged"
+
 // A desk takes deliveries, as it is told to.
 type desk struct {
 	mu     sync.Mutex
@@ -41,8 +44,14 @@ type desk struct {
 	entered atomic.Int64
 }
 
-func (d *desk) Receive(_ context.Context, tenant, agent, namespace string, _ http.Header, body []byte) (server.Received, error) {
+func (d *desk) Receive(_ context.Context, tenant, agent, namespace string, header http.Header, body []byte, proved func() error) (server.Received, error) {
 	d.entered.Add(1)
+	if header.Get(forged) != "" {
+		return server.Received{}, plugin.Errorf(plugin.CodeUnauthenticated, "forged")
+	}
+	if err := proved(); err != nil {
+		return server.Received{}, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	hold := d.hold

@@ -101,3 +101,22 @@ func TestGuessedCookiesAreSlowedDown(t *testing.T) {
 		t.Errorf("of %d guesses %d were slowed down", guesses.Load(), slowed.Load())
 	}
 }
+
+// Behind a proxy that is trusted, sign-ins are counted by the client that it names, and one client
+// locks no other out.
+func TestATrustedProxyNamesTheClient(t *testing.T) {
+	b := beginWith(t, func(*bench) string { return "  trusted_proxies: [127.0.0.1]\n" })
+	start := func(client string) int {
+		return b.browser().do("GET", "/auth/sign-in?provider=one", "", "X-Forwarded-For", client).status
+	}
+	slowed := false
+	for n := 0; n < 500 && !slowed; n++ {
+		slowed = start("192.0.2.99, 198.51.100.7") == http.StatusTooManyRequests // what the client wrote is not believed
+	}
+	if !slowed {
+		t.Error("the sign-ins of one client are not slowed down")
+	}
+	if status := start("198.51.100.8"); status != http.StatusSeeOther {
+		t.Errorf("another client behind the proxy is answered %d, want 303", status)
+	}
+}

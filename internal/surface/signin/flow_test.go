@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/clientaddr"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -70,5 +71,61 @@ func TestCookiesOfOneAddressAreCounted(t *testing.T) {
 	}
 	if guesses <= lookBurst {
 		t.Errorf("guess %d is slowed down, want %d guesses without delay", guesses, lookBurst)
+	}
+}
+
+// An address that begins as many sign-ins as are kept ends its own, and none of another's.
+func TestManySignInsOfOneAddressEndNoneOfAnother(t *testing.T) {
+	t.Parallel()
+	f := newFlows()
+	expires := time.Now().Add(time.Minute)
+	f.put("ann's", flow{from: "192.0.2.1", expires: expires})
+	for i := range 2 * maxFlows {
+		f.put(strconv.Itoa(i), flow{from: "198.51.100.7", expires: expires.Add(time.Duration(i))})
+	}
+	if len(f.open) > maxFlows {
+		t.Errorf("%d flows are kept, want at most %d", len(f.open), maxFlows)
+	}
+	if _, open := f.take("ann's", ""); !open {
+		t.Error("the sign-in of another address was ended")
+	}
+}
+
+// Whatever is counted by address is counted by that of the client, and once for the whole
+// network of an IPv6 client. Another client behind the same proxy is not slowed down.
+func TestAddressesAreThoseOfClients(t *testing.T) {
+	t.Parallel()
+	proxies, err := clientaddr.ParseProxies([]string{"10.0.0.0/8"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := func(client string) *http.Request {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = "10.0.0.1:1000"
+		r.Header.Set("X-Forwarded-For", client)
+		return r
+	}
+	counted := map[string]func(s *Server, r *http.Request) bool{
+		"sign-ins": func(s *Server, r *http.Request) bool { return s.may(httptest.NewRecorder(), r) },
+		"cookies": func(s *Server, r *http.Request) bool {
+			_, err := s.caller(r, "guess")
+			return plugin.CodeOf(err) == plugin.CodeUnauthenticated
+		},
+	}
+	for name, passes := range counted {
+		for _, clients := range [][3]string{{"198.51.100.7", "198.51.100.7", "198.51.100.8"}, {"2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:1:3::1"}} {
+			s, err := New(Options{People: noPeople{}, Base: "https://mortise.example.com", Address: proxies.Of})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for passes(s, from(clients[0])) { // until the address is slowed down
+			}
+			if passes(s, from(clients[1])) && passes(s, from(clients[1])) && passes(s, from(clients[1])) && passes(s, from(clients[1])) {
+				t.Errorf("%s: %s passes after %s was slowed down, want one group", name, clients[1], clients[0])
+			}
+			if !passes(s, from(clients[2])) {
+				t.Errorf("%s: %s is slowed down for %s", name, clients[2], clients[0])
+			}
+		}
 	}
 }

@@ -15,14 +15,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/clientaddr"
 	"github.com/mortise-dev/mortise/internal/base/ratelimit"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
@@ -59,8 +62,9 @@ type Options struct {
 	People    People
 	Base      string // the address at which browsers reach the host, https://HOST
 	Providers []Provider
-	Setup     *Setup // the first sign-in of the owner; nil where there is none
-	Console   string // the path of the console, which the owner goes on to; "" where there is none
+	Setup     *Setup                       // the first sign-in of the owner; nil where there is none
+	Console   string                       // the path of the console, which the owner goes on to; "" where there is none
+	Address   func(r *http.Request) string // returns the address of the client; that of the connection if it is nil
 	Log       *slog.Logger
 }
 
@@ -82,6 +86,9 @@ func New(o Options) (*Server, error) {
 	u, err := url.Parse(o.Base)
 	if err != nil || u.Host == "" {
 		return nil, fmt.Errorf("%q is no address at which browsers reach the host", o.Base)
+	}
+	if o.Address == nil {
+		o.Address = clientaddr.Proxies(nil).Of
 	}
 	s := &Server{
 		Options: o, host: u.Host, secure: u.Scheme == "https", flows: newFlows(), groups: map[string]bool{}, starts: ratelimit.New[string](startRate, startBurst, addresses),
@@ -147,13 +154,13 @@ func (s *Server) Caller(r *http.Request) (c host.Caller, known bool, err error) 
 // caller returns who a session is of. An address is slowed down by cookies that are of none. Groups that the configuration does not give any more
 // are not in force.
 func (s *Server) caller(r *http.Request, secret string) (host.Caller, error) {
-	from := address(r)
-	if wait := s.looks.Take(from, 1, time.Now()); wait > 0 {
+	from := s.Address(r)
+	if wait := s.looks.Take(clientaddr.Group(from), 1, time.Now()); wait > 0 {
 		return host.Caller{}, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many cookies come from this address", RetryAfter: wait}
 	}
 	c, err := s.People.Caller(r.Context(), secret, from)
 	if err == nil {
-		s.looks.Give(from, 1)
+		s.looks.Give(clientaddr.Group(from), 1)
 	}
 	c.Principal.Groups = slices.DeleteFunc(slices.Clone(c.Principal.Groups), func(group string) bool { return !s.groups[group] })
 	return c, err
@@ -256,18 +263,21 @@ func (s *Server) own(w http.ResponseWriter, r *http.Request) {
 
 // refuse shows why something was refused.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	e := plugin.AsError(err)
+	e := host.AsError(err)
 	level, status, text := slog.LevelInfo, http.StatusForbidden, e.Message
 	switch e.Code {
 	case plugin.CodeUnauthenticated, plugin.CodePolicyDenied, plugin.CodeInvalidInput, plugin.CodeLimitExceeded:
 	case plugin.CodeRateLimited:
 		status, text = http.StatusTooManyRequests, "Too many requests come from this address. Try again in a moment."
 	case plugin.CodeUnavailable:
-		level, status, text = slog.LevelWarn, http.StatusServiceUnavailable, "The provider cannot be asked now. The host's log says why."
+		level, status, text = slog.LevelWarn, http.StatusServiceUnavailable, "This cannot be done now. Try again in a moment; the host's log says why."
+		if e.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+		}
 	default:
 		level, status, text = slog.LevelWarn, http.StatusInternalServerError, "The host could not do this. Its log says why."
 	}
-	s.Log.Log(r.Context(), level, "a sign-in was refused", "path", r.URL.Path, "from", r.RemoteAddr, "code", e.Code, "cause", err.Error())
+	s.Log.Log(r.Context(), level, "a sign-in was refused", "path", r.URL.Path, "from", s.Address(r), "code", e.Code, "cause", err.Error())
 	s.fail(w, status, text)
 }
 
@@ -318,7 +328,7 @@ func (s *Server) setup(w http.ResponseWriter, r *http.Request) {
 
 // may refuses addresses from which sign-ins come too fast.
 func (s *Server) may(w http.ResponseWriter, r *http.Request) bool {
-	if s.starts.Take(address(r), 1, time.Now()) > 0 {
+	if s.starts.Take(clientaddr.Group(s.Address(r)), 1, time.Now()) > 0 {
 		s.fail(w, http.StatusTooManyRequests, "Too many sign-ins come from this address. Try again in a moment.")
 		return false
 	}
@@ -327,15 +337,8 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request) bool {
 
 // fromHere reports whether a request comes from this machine, and not over a proxy.
 func fromHere(r *http.Request) bool {
-	ip := net.ParseIP(address(r))
+	ip := net.ParseIP(clientaddr.Proxies(nil).Of(r))
 	return ip != nil && ip.IsLoopback() && r.Header.Get("Forwarded") == "" && r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("Via") == ""
-}
-
-func address(r *http.Request) string {
-	if remote, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		return remote
-	}
-	return r.RemoteAddr
 }
 
 // local returns a path of this host that a browser may be sent on to.

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/mortise-dev/mortise/internal/base/clientaddr"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -37,6 +38,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, name string, f flo
 		return
 	}
 	p, browser, state := s.providers[at], random(), random()
+	f.from = clientaddr.Group(s.Address(r))
 	f.browser, f.provider, f.nonce, f.verifier, f.began, f.expires = hashOf(browser), p.Name, random(), oauth2.GenerateVerifier(), time.Now(), time.Now().Add(flowTime)
 	to, err := p.ask(r.Context(), state, &f)
 	if err != nil {

@@ -37,7 +37,7 @@ CODES: dict[str, str] = {
     "limit_exceeded": "The plugin passed one of its limits of memory, processes, output or events.",
     "isolation_unavailable": "The isolation level that is required cannot be reached on this machine.",
     "dependency_missing": "The plugin needs a program or package that is not installed.",
-    "unavailable": "The plugin cannot be reached now, usually because it keeps crashing; try again after the time given.",
+    "unavailable": "The plugin or the database of the host cannot be reached now; try again after the time given.",
     "cancelled": "The caller gave up or asked for the call to stop.",
     "plugin_error": "The plugin reported a failure of its own; plugin_code and the message are the plugin's words.",
     "internal": "A fault of the host itself; the cause is in its log under the call's id.",
