@@ -210,7 +210,7 @@ func (a *App) openKept(ctx context.Context) (err error) {
 		return err
 	}
 	a.opened("ledger", a.Ledger.Close)
-	a.quotas = setup.OpenQuotas(a.Config.Quotas, bridge.Counts{Of: a.own})
+	a.quotas = setup.OpenQuotas(a.Config.Quotas, bridge.Counts{Of: a.own}, a.own.Now)
 	a.opened("quotas", a.quotas.Close)
 	a.opened("calls", func() error { // everything that calls need has ended: they write their entries
 		if a.Kernel == nil {

@@ -12,6 +12,7 @@ import (
 	"database/sql"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -47,6 +48,14 @@ func New(e Engine) *Store {
 
 // Node returns the id of this process.
 func (s *Store) Node() string { return s.engine.Node.ID }
+
+// Now implements [store.Clock].
+func (s *Store) Now() time.Time {
+	if s.engine.Now != nil {
+		return s.engine.Now()
+	}
+	return time.Now()
+}
 
 // Write implements [store.Store].
 func (s *Store) Write(ctx context.Context, fn func(store.Tx) error) error {
