@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A world is a server of tools and two authorization servers on loopback, each of which signs in
-// whoever comes. Its fields are what it answers; a function gets how often it was asked before.
+// A world is a server of tools and two authorization servers on loopback, each of which signs
+// everyone in. Its fields are what it answers; a function gets how often it was asked before.
 type world struct {
 	tools, right, wrong *httptest.Server
 
