@@ -37,7 +37,6 @@ var ownClock = map[string]struct {
 	"host/doctor/server.go":      {7, "how long a server takes to answer, and whether its certificate is in force here"},
 	"host/events.go":             {1, "when a head was read, which is shown"},
 	"host/models.go":             {2, "how long a model took to answer"},
-	"host/person.go":             {1, "it is compared with when an identity provider says that a person signed in"},
 	"host/recovery/recovery.go":  {1, "when a recovery was noticed, which is shown"},
 	"host/retention.go":          {2, "how often this process looks"},
 	"host/setup/store.go":        {1, "of a row that is deleted at once"},
@@ -47,7 +46,7 @@ var ownClock = map[string]struct {
 }
 
 // clocked are the packages whose times get into the database and are compared there.
-var clocked = []string{"core", "agent", "host"}
+var clocked = []string{"core", "agent", "host", "app"}
 
 // TestTimesThatNodesCompareAreOfTheStore finds every use of time.Now, time.Since and time.Until.
 func TestTimesThatNodesCompareAreOfTheStore(t *testing.T) {

@@ -115,7 +115,7 @@ func (w WaitingWebhooks) attempt(ctx context.Context, row agent.OutboxRow) (on b
 		_, failed := w.update(end, had+1, &row)
 		return false, failed
 	}
-	wait, again := w.next(&row, got.after)
+	wait, again := w.next(&row, w.t.Store.Now(), got.after)
 	if !again {
 		log.Error("an event is given up: its webhook did not accept it", "attempts", row.Attempt, "since", row.CreatedAt, "cause", cause(err))
 		w.t.Agents.Failed(end, row.Tenant, row.Agent, row.Plugin, row.Event, "not delivered after "+attempts(row.Attempt)+": "+cause(err))
@@ -157,8 +157,8 @@ func (w WaitingWebhooks) deliver(ctx context.Context, log *slog.Logger, row agen
 
 // next returns how long an event waits for its next attempt, and whether there is
 // to be one.
-func (w *Webhooks) next(row *agent.OutboxRow, after time.Duration) (time.Duration, bool) {
-	if int(row.Attempt) > len(w.Waits) || w.t.Store.Now().Sub(row.CreatedAt) > outboxAge {
+func (w *Webhooks) next(row *agent.OutboxRow, now time.Time, after time.Duration) (time.Duration, bool) {
+	if int(row.Attempt) > len(w.Waits) || now.Sub(row.CreatedAt) > outboxAge {
 		return 0, false
 	}
 	wait := w.Waits[row.Attempt-1]

@@ -97,5 +97,5 @@ func (a *attempt) reuse() (plugin.Result, bool) {
 
 func (a *attempt) cacheKey() cacheKey {
 	p := a.call.Principal
-	return cacheKey{a.call.Tenant, a.target.Package.Digest, a.target.Name(), a.record.InputHash, p.Type + "::" + p.ID, strings.Join(p.Scopes, " ")}
+	return cacheKey{a.call.Tenant, a.target.Package.Digest, a.target.Name(), a.record.InputHash, p.Type + "::" + p.ID, strings.Join(p.Scopes, "\x00")}
 }
