@@ -44,7 +44,9 @@ func twoNodes(t *testing.T, engine string) (nodes [2]store.Store) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = nodes[i].Close() })
-		if err := nodes[i].Write(t.Context(), func(tx store.Tx) error { return tx.PutKV(store.KVRow{KVKey: store.KVKey{Tenant: "t", Key: "first"}, Labels: []string{}}) }); err != nil {
+		if err := nodes[i].Write(t.Context(), func(tx store.Tx) error {
+			return tx.PutKV(store.KVRow{KVKey: store.KVKey{Tenant: "t", Key: "first"}, Labels: []string{}})
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
