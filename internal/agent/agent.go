@@ -125,7 +125,7 @@ type Options struct {
 	Outcome func(ctx context.Context, tenant, call string) (plugin.Result, error)
 
 	Log  *slog.Logger
-	Now  func() time.Time // time.Now where it is nil
+	Now  func() time.Time // the clock of the store where it is nil
 	Turn time.Duration    // how long a turn may take; ten minutes where it is 0
 }
 
@@ -144,7 +144,7 @@ type Key struct{ Tenant, Agent string }
 // New returns agents of which none has an instance yet.
 func New(o Options) *Agents {
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = o.Store.Now
 	}
 	if o.Turn == 0 {
 		o.Turn = 10 * time.Minute

@@ -12,6 +12,7 @@ type Store interface {
 	store.ConversationReader
 	store.KVReader
 	store.OutboxReader
+	store.Clock
 	Call(ctx context.Context, tenant, id string) (*store.CallRow, error)
 	Write(ctx context.Context, fn func(Tx) error) error
 }

@@ -209,7 +209,7 @@ func (a *App) refused(log *slog.Logger, r service.Refusal) {
 		Principal: r.Call.Principal.Member(), Actor: r.Call.Actor, Origin: r.Call.Origin, Parent: r.Call.Parent, Session: r.Call.Session,
 		Dry: r.Call.Dry != nil, SchemaVersion: plugin.SchemaVersion,
 	}
-	if err := a.Ledger.Record(context.Background(), r.Call.Tenant, plugin.EntryServiceRefused, &rec, time.Now(), false); err != nil {
+	if err := a.Ledger.Record(context.Background(), r.Call.Tenant, plugin.EntryServiceRefused, &rec, a.own.Now(), false); err != nil {
 		log.Error("a refusal could not be recorded", "call_id", r.Call.ID, "method", r.Method, "cause", err.Error())
 	}
 }

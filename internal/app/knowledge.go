@@ -19,7 +19,7 @@ func (a *App) openFiles() {
 
 // openKnowledge opens the knowledge bases of a tenant.
 func (a *App) openKnowledge() {
-	o := kb.Options{Store: a.own, Most: a.Config.Limits.PrincipalKnowledge, Files: a.Files, Clean: a.scrubber.Text}
+	o := kb.Options{Store: a.own, Now: a.own.Now, Most: a.Config.Limits.PrincipalKnowledge, Files: a.Files, Clean: a.scrubber.Text}
 	if a.Config.Models.Embedding != nil {
 		o.Embedder = bridge.Embedder{Models: func() *llm.Dispatcher { return a.Models }}
 	}

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
@@ -24,7 +23,7 @@ func (a *App) openModels(log *slog.Logger) *llm.Dispatcher {
 
 func (a *App) dispatcher(c config.Models, log *slog.Logger) *llm.Dispatcher {
 	o := setup.Models(c, a.live.over)
-	o.Budgets, o.Scrubber = bridge.Budgets{Of: a.own}, a.scrubber
+	o.Budgets, o.Scrubber, o.Now = bridge.Budgets{Of: a.own}, a.scrubber, a.own.Now
 	o.Record = func(ctx context.Context, e *llm.Exchange) error { return a.recordModel(ctx, log, e) }
 	return llm.New(o)
 }
@@ -38,7 +37,7 @@ func (a *App) recordModel(ctx context.Context, log *slog.Logger, e *llm.Exchange
 			bodies = append(bodies, e.Answer)
 		}
 	}
-	err := a.Ledger.RecordModel(ctx, e.By.Tenant, e.By.Principal, &e.Record, time.Now(), bodies...)
+	err := a.Ledger.RecordModel(ctx, e.By.Tenant, e.By.Principal, &e.Record, a.own.Now(), bodies...)
 	if err != nil {
 		log.Error("a query to a model could not be recorded", "call_id", e.By.Call, "model", e.Record.Model, "cause", err.Error())
 	}

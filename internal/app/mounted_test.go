@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -580,6 +581,33 @@ func TestAServerOnStdio(t *testing.T) {
 	}
 }
 
+// An update that wants a secret that was not approved is asked for its tools without it.
+func TestASecretGoesToNoServerThatWaitsForApproval(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := mountHome(t)
+	if err := a.Vault.Put(t.Context(), store.SecretName{Tenant: "local", Owner: "*", Scope: "system", Name: "MASTER"}, "the-master-key", secret.By{Principal: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	manifest := func(version, env string) string {
+		return fmt.Sprintf("name: local-notes\nversion: %s\nowner: test\ndescription: X.\nrunner:\n  kind: mcp\n  command: [%q, mcp-server, '127.0.0.1:1']\n  env: {TELL: please%s}\n", version, self, env)
+	}
+	mount(t, a, manifest("1.0.0", ""))
+	dir := t.TempDir()
+	write(t, dir, "manifest.yaml", manifest("1.0.1", ", MASTER: {secret: MASTER}"))
+	report, err := a.Registry.Register(t.Context(), dir, registry.RegisterOptions{Enable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(filepath.Join(report.Registered[0].Path, "_tools.json"))
+	if err != nil || !strings.Contains(string(raw), "a secret of 0 characters") {
+		t.Errorf("the server that waits for approval was started with the secret: %s, %v", raw, err)
+	}
+}
+
 // mcpServer is a server on standard input and output.
 func mcpServer(address string) {
 	server := sdk.NewServer(&sdk.Implementation{Name: "look", Version: "1"}, nil)
@@ -589,7 +617,11 @@ func mcpServer(address string) {
 		Network  string `json:"network"`
 		Home     bool   `json:"home"`
 	}
-	sdk.AddTool(server, &sdk.Tool{Name: "look", Description: "Look around."}, func(ctx context.Context, _ *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, seen, error) {
+	says := "Look around."
+	if os.Getenv("TELL") != "" {
+		says = fmt.Sprintf("It has a secret of %d characters.", len(os.Getenv("MASTER")))
+	}
+	sdk.AddTool(server, &sdk.Tool{Name: "look", Description: says}, func(ctx context.Context, _ *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, seen, error) {
 		out := seen{Greeting: os.Getenv("GREETING"), Key: len(os.Getenv("KEY"))}
 		if _, err := http.Get("http://" + address); err != nil { //nolint:noctx // it must fail
 			out.Network = err.Error()

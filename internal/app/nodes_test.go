@@ -2,12 +2,14 @@ package app_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
@@ -188,5 +190,45 @@ func TestADataDirectoryMayBeMoved(t *testing.T) {
 	}
 	if res, err := call(t, b, "upper", `{"text":"moved"}`); err != nil || string(res.Data) != `"MOVED"` {
 		t.Errorf("%s, %v", res.Data, err)
+	}
+}
+
+// A call that one node accepts is due on every node at once, whatever the clocks of the nodes'
+// machines say: its times are the database's.
+func TestACallIsDueOnEveryNodeAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, off := range []string{"-2 hours", "2 hours"} { // the machine of both nodes is ahead, and behind
+		url := pgtest.Open(t)
+		pgtest.Shift(t, url, off)
+		one := node(t, url, "")
+		register(t, one, upper(t), false)
+		two := node(t, url, one.Home)
+		before := two.Store.Now()
+		res, err := one.Kernel.Call(t.Context(), plugin.Call{
+			Tenant: "local", Principal: one.Principal, Origin: plugin.OriginCLI, Operation: "upper/upper", Input: json.RawMessage(`{"text":"now"}`), NoWait: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row, err := two.Ledger.Call(t.Context(), "local", res.CallID)
+		if err != nil || row == nil {
+			t.Fatalf("%v, %v", row, err)
+		}
+		after := two.Store.Now()
+		for what, at := range map[string]time.Time{"is due": row.WakeAt, "was accepted": row.CreatedAt, "was changed": row.UpdatedAt} {
+			if at.Before(before.Add(-time.Minute)) || at.After(after.Add(time.Second)) {
+				t.Errorf("with a database that is off by %s the call %s at %s; by its clock it is %s", off, what, at, after)
+			}
+		}
+		due, err := two.Kernel.Due(t.Context(), 10)
+		if err != nil || !slices.ContainsFunc(due, func(r ledger.CallRow) bool { return r.ID == res.CallID }) {
+			t.Errorf("with a database that is off by %s the other node finds %d calls due, and not this one: %v", off, len(due), err)
+		}
+		if err := two.Kernel.Advance(t.Context(), "local", res.CallID); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := two.Kernel.Await(t.Context(), "local", res.CallID); err != nil || string(got.Data) != `"NOW"` {
+			t.Errorf("the other node made %s of it, %v", got.Data, err)
+		}
 	}
 }

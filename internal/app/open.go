@@ -210,7 +210,7 @@ func (a *App) openKept(ctx context.Context) (err error) {
 		return err
 	}
 	a.opened("ledger", a.Ledger.Close)
-	a.quotas = setup.OpenQuotas(a.Config.Quotas, bridge.Counts{Of: a.own})
+	a.quotas = setup.OpenQuotas(a.Config.Quotas, bridge.Counts{Of: a.own}, a.own.Now)
 	a.opened("quotas", a.quotas.Close)
 	a.opened("calls", func() error { // everything that calls need has ended: they write their entries
 		if a.Kernel == nil {
@@ -268,7 +268,7 @@ func (a *App) openTools() error {
 		Refused: func(t *plugin.Target, c *plugin.Call, why *plugin.Error) {
 			a.refused(a.log, service.Refusal{Target: t, Call: c, Method: "network", Err: why})
 		},
-		Store: a.own, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Check: a.checkPackage, Recheck: time.Duration(a.Config.MCP.Recheck), Log: a.log, Lock: setup.AccountLock(a.dir("runtime")),
+		Store: a.own, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Check: a.checkPackage, Recheck: time.Duration(a.Config.MCP.Recheck), Log: a.log, Lock: a.lease,
 	})
 	a.opened("connections to webhooks", a.tools.Webhooks.Close)
 	a.opened("mounted servers", a.tools.Mounted.Close)

@@ -25,7 +25,7 @@ func (a *App) openSessions(ctx context.Context, scrubber *secret.Scrubber) (*ses
 	}
 	a.opened("blobs", blobs.Close)
 	o := session.Options{
-		Store: a.own, Blobs: blobs, Dir: a.dir("sessions"), MaxArtifact: int64(a.Config.Limits.ArtifactBytes),
+		Store: a.own, Now: a.own.Now, Blobs: blobs, Dir: a.dir("sessions"), MaxArtifact: int64(a.Config.Limits.ArtifactBytes),
 		MaxSession: int64(a.Config.Limits.SessionArtifactBytes), MaxTenant: int64(a.Config.Limits.TenantArtifactBytes), MaxOpen: a.Config.Limits.PrincipalSessions, By: principal.Name(a.Principal), Sift: scrubber.Reader,
 		Walled: func() bool { return a.Sandbox != nil && a.Sandbox.Report().Level == sandbox.Full },
 	}

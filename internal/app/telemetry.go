@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/telemetry"
 	"github.com/mortise-dev/mortise/internal/base/version"
@@ -40,6 +39,6 @@ func (a *App) watched() {
 	}
 	a.Kernel.Watch = a.Telemetry.Call
 	a.Approvals.Closed = func(ctx context.Context, row *approval.Row) {
-		a.Telemetry.ApprovalDecided(ctx, row.Tenant, string(row.State), time.Since(row.CreatedAt))
+		a.Telemetry.ApprovalDecided(ctx, row.Tenant, string(row.State), a.own.Now().Sub(row.CreatedAt))
 	}
 }

@@ -47,7 +47,7 @@ func (r Agents) Assign(ctx context.Context, ref, id string, enabled bool) (Assig
 	}
 	row := assignmentRow{
 		Tenant: r.g.Tenant, Subject: id, Plugin: shown.Name, Versions: versions, Enabled: enabled,
-		By: principal.Name(r.by), UpdatedAt: time.Now().UTC().Truncate(time.Microsecond),
+		By: principal.Name(r.by), UpdatedAt: r.g.moment(),
 	}
 	err = r.g.Store.Write(ctx, func(tx Tx) error {
 		if id != EveryAgent {

@@ -124,7 +124,7 @@ func (r Agents) Create(ctx context.Context, n NewAgent) (Agent, error) {
 			return Agent{}, err
 		}
 	}
-	now := time.Now().UTC().Truncate(time.Microsecond)
+	now := r.g.moment()
 	row := agentRow{
 		Tenant: r.g.Tenant, ID: n.ID, CreatedBy: principal.Name(r.by), CreatedAt: now, UpdatedAt: now,
 		Tier: n.Tier, Prompt: n.Prompt, Settings: n.Settings.Encode(), State: agentStopped,
@@ -238,7 +238,7 @@ func (r Agents) change(ctx context.Context, what, id string, do func(row *agentR
 		if err != nil || kind == "" {
 			return err
 		}
-		row.UpdatedAt = time.Now().UTC().Truncate(time.Microsecond)
+		row.UpdatedAt = r.g.moment()
 		a = agentOf(row)
 		if _, err := tx.UpdateAgent(*row); err != nil {
 			return err
@@ -285,7 +285,7 @@ func (r Agents) Delete(ctx context.Context, id string) (a Agent, err error) {
 		}
 		ended = ended[:0]
 		for _, c := range open {
-			if _, err := tx.CloseConversation(tenant, c.SessionID, time.Now().UTC()); err != nil {
+			if _, err := tx.CloseConversation(tenant, c.SessionID, r.g.moment()); err != nil {
 				return err
 			}
 			ended = append(ended, c.SessionID)

@@ -48,7 +48,7 @@ type knownToken struct {
 // Authenticator returns what authenticates callers of this host.
 func (h *Host) Authenticator() *Authenticator {
 	return &Authenticator{
-		Now: time.Now, host: h, known: map[string]knownToken{},
+		Now: h.parts.Guard.Store.Now, host: h, known: map[string]knownToken{},
 		looks: ratelimit.New[string](lookRate, lookBurst, addresses), wrong: ratelimit.New[string](wrongRate, wrongBurst, addresses),
 	}
 }

@@ -81,7 +81,7 @@ func (b Browsers) own(ctx context.Context) (own []browserRow, err error) {
 		return nil, nil
 	}
 	rows, err := b.g.Store.BrowserSessions(ctx, b.g.Tenant)
-	return slices.DeleteFunc(rows, func(row browserRow) bool { return row.User != me.ID || !time.Now().Before(row.ExpiresAt) }), err
+	return slices.DeleteFunc(rows, func(row browserRow) bool { return row.User != me.ID || !b.g.Store.Now().Before(row.ExpiresAt) }), err
 }
 
 // endBrowser deletes a session, with an entry where there was one.
@@ -162,11 +162,11 @@ func (s SignIns) Begin(ctx context.Context, in SignIn) (secret string, expires t
 // is why they are not signed in.
 func (s SignIns) whose(tx Tx, users []userRow, in SignIn, asker string) (user *userRow, refusal, err error) {
 	if in.Invitation != "" {
-		row := invited(users, in.Invitation, time.Now())
+		row := invited(users, in.Invitation, s.g.Store.Now())
 		if row == nil {
 			return nil, plugin.Errorf(plugin.CodeUnauthenticated, "the invitation is not open any more: it was used, replaced or has expired"), nil
 		}
-		id := userIdentity{Asker: asker, Issuer: in.Issuer, Subject: in.Subject, LinkedAt: moment(), Seen: row.InvitedBy}
+		id := userIdentity{Asker: asker, Issuer: in.Issuer, Subject: in.Subject, LinkedAt: s.g.moment(), Seen: row.InvitedBy}
 		if refusal := link(row, users, id); refusal != nil {
 			return nil, refusal, nil
 		}
@@ -197,7 +197,7 @@ func (s SignIns) BeginOwner(ctx context.Context, replaces string) (secret string
 		}
 		row := named(users, s.g.Owner)
 		if row == nil {
-			row = &userRow{Tenant: s.g.Tenant, ID: randomText(10), PrincipalType: owner.Type, PrincipalID: owner.ID, By: principal.Name(owner), CreatedAt: moment()}
+			row = &userRow{Tenant: s.g.Tenant, ID: randomText(10), PrincipalType: owner.Type, PrincipalID: owner.ID, By: principal.Name(owner), CreatedAt: s.g.moment()}
 			if isOSUser(asker) {
 				if err := link(row, users, userIdentity{Asker: asker, LinkedAt: row.CreatedAt}); err != nil {
 					return err
@@ -210,7 +210,7 @@ func (s SignIns) BeginOwner(ctx context.Context, replaces string) (secret string
 				return err
 			}
 		}
-		secret, expires, err = s.begin(ctx, tx, row, asker, SignIn{Replaces: replaces, At: time.Now()})
+		secret, expires, err = s.begin(ctx, tx, row, asker, SignIn{Replaces: replaces, At: s.g.Store.Now()})
 		return err
 	})
 	return secret, expires, err
@@ -222,7 +222,7 @@ func (s SignIns) begin(ctx context.Context, tx Tx, user *userRow, asker string, 
 	if err != nil {
 		return "", expires, err
 	}
-	now := moment()
+	now := s.g.moment()
 	var own []browserRow
 	left := 0
 	for i := range all {
@@ -286,7 +286,7 @@ func (s SignIns) Caller(ctx context.Context, secret, from string) (Caller, error
 	if err != nil { // the configuration does not name them any more
 		return Caller{}, errSession
 	}
-	if now := time.Now(); now.Sub(row.UsedAt) >= usePeriod {
+	if now := g.Store.Now(); now.Sub(row.UsedAt) >= usePeriod {
 		at := now.UTC().Truncate(time.Microsecond)
 		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseBrowserSession(row.Tenant, row.ID, at, from) }) // it only says what happened
 	}
@@ -322,7 +322,7 @@ func (s SignIns) find(ctx context.Context, secret string) (*browserRow, *userRow
 	if err != nil {
 		return nil, nil, err
 	}
-	if row == nil || !s.alive(row, time.Now()) || !s.g.signsIn(row) {
+	if row == nil || !s.alive(row, s.g.Store.Now()) || !s.g.signsIn(row) {
 		return nil, nil, errSession
 	}
 	user, err := s.g.Store.User(everywhere(ctx), row.User)

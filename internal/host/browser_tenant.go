@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"time"
 
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -19,7 +18,7 @@ func (s SignIns) whither(ctx context.Context, in SignIn, asker string) (SignIns,
 		if err != nil {
 			return s, err
 		}
-		if in.Invitation != "" && invited(users, in.Invitation, time.Now()) != nil || in.Invitation == "" && linkedTo(users, asker) {
+		if in.Invitation != "" && invited(users, in.Invitation, s.g.Store.Now()) != nil || in.Invitation == "" && linkedTo(users, asker) {
 			home, err := s.home.of(ctx, name)
 			if err != nil {
 				return s, err

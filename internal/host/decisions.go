@@ -144,12 +144,12 @@ func (d Decisions) Get(ctx context.Context, id string, limit time.Duration) (Too
 	}
 	defer n.close()
 	for {
-		if row.State == CallQueued && !row.WakeAt.After(time.Now()) { // it was approved
+		if row.State == CallQueued && !row.WakeAt.After(d.calls.g.Store.Now()) { // it was approved
 			if err := d.calls.host.parts.Kernel.Advance(ctx, row.Tenant, row.ID); plugin.CodeOf(err) == plugin.CodeInternal {
 				return ToolDecision{}, err
 			}
 		}
-		if row.State == CallPending && !row.WakeAt.After(time.Now()) {
+		if row.State == CallPending && !row.WakeAt.After(d.calls.g.Store.Now()) {
 			if _, err := d.calls.host.parts.Approvals.Expire(ctx); err != nil {
 				return ToolDecision{}, err
 			}
@@ -161,7 +161,7 @@ func (d Decisions) Get(ctx context.Context, id string, limit time.Duration) (Too
 		if !waits || ctx.Err() != nil || !time.Now().Before(until) {
 			return d.standing(context.WithoutCancel(ctx), row)
 		}
-		n.wait(ctx, min(untilDue(row), time.Until(until)))
+		n.wait(ctx, min(untilDue(row, d.calls.g.Store.Now()), time.Until(until)))
 	}
 }
 
@@ -171,7 +171,7 @@ func (d Decisions) standing(ctx context.Context, row *CallRow) (ToolDecision, er
 	out := ToolDecision{ID: row.ID, Word: DecisionDeny, Row: row}
 	switch row.State {
 	case CallInProgress:
-		if !row.WakeAt.After(time.Now()) || row.Cancelled {
+		if !row.WakeAt.After(d.calls.g.Store.Now()) || row.Cancelled {
 			out.Code, out.Reason = plugin.CodeApprovalExpired, "the time for it is over"
 			return out, nil
 		}

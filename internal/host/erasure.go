@@ -120,7 +120,7 @@ func (a Admin) Erase(ctx context.Context, name string, dry bool) (Erasure, error
 	case a.g.administers(who):
 		return Erasure{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is the owner of this host; name another in mortise.yaml first", name)
 	}
-	row := erasureRow{Tenant: a.g.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Principal: principal.Name(who), By: principal.Name(a.by), AskedAt: time.Now().UTC().Truncate(time.Microsecond)}
+	row := erasureRow{Tenant: a.g.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Principal: principal.Name(who), By: principal.Name(a.by), AskedAt: a.g.moment()}
 	var err error
 	if row.Peers, err = a.peersOf(ctx, who); err != nil {
 		return Erasure{}, err
@@ -309,7 +309,7 @@ func (h *Host) erase(ctx context.Context, row *erasureRow) (Erasure, error) {
 	cursor := ""
 	if err == nil {
 		err = step(func(tx Tx, p *progress) (bool, error) {
-			got, next, err := tx.EraseCalls(who, cursor, time.Now(), removeBatch)
+			got, next, err := tx.EraseCalls(who, cursor, g.Store.Now(), removeBatch)
 			p.add("calls", got.Count)
 			p.add("bytes", got.Bytes)
 			cursor = next
@@ -385,7 +385,7 @@ func (h *Host) finish(ctx context.Context, row *erasureRow, who aliases) error {
 		return err
 	}
 	done := *row
-	done.DoneAt = time.Now().UTC().Truncate(time.Microsecond)
+	done.DoneAt = g.moment()
 	e, _ := erasureOf(row)
 	err = g.Store.Write(ctx, func(tx Tx) error {
 		if err := tx.PutErasure(done); err != nil {
@@ -418,7 +418,7 @@ func (h *Host) Remove(ctx context.Context, id string) error {
 	if period == 0 {
 		return nil
 	}
-	_, err := h.remove(ctx, principal.Parse(g.Owner), retained(id), period, time.Now().UTC())
+	_, err := h.remove(ctx, principal.Parse(g.Owner), retained(id), period, g.Store.Now().UTC())
 	return err
 }
 

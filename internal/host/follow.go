@@ -47,7 +47,7 @@ func (c Calls) Follow(ctx context.Context, id string, show func(*plugin.Entry)) 
 		if now.State.Ended() {
 			return true, ending(now, &last)
 		}
-		if now.State == CallPending && !now.WakeAt.After(time.Now()) {
+		if now.State == CallPending && !now.WakeAt.After(c.g.Store.Now()) {
 			return false, plugin.Errorf(plugin.CodeApprovalExpired, "no approver answered by %s; the next host that runs here records that", now.WakeAt.Format(time.RFC3339))
 		}
 		n.wait(ctx, lookAgain)

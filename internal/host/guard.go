@@ -179,7 +179,7 @@ func (g *Guard) Note(tx Tx, by plugin.Principal, kind plugin.EntryKind, subject 
 	if err != nil {
 		return err
 	}
-	tx.Append(plugin.Entry{At: time.Now().UTC(), Tenant: g.Tenant, Kind: kind, Subject: subject, Principal: principal.Name(by), Body: raw})
+	tx.Append(plugin.Entry{At: g.Store.Now().UTC(), Tenant: g.Tenant, Kind: kind, Subject: subject, Principal: principal.Name(by), Body: raw})
 	return nil
 }
 

@@ -96,7 +96,7 @@ func (i Identities) Link(ctx context.Context, provider, externalID, to string, s
 	}
 	row := identityRow{
 		Tenant: i.g.Tenant, Provider: provider, ExternalID: externalID, PrincipalType: who.Type, PrincipalID: who.ID,
-		Scopes: scopes, Adapter: i.adapter, By: principal.Name(i.by), Asker: i.asker(), At: time.Now().UTC().Truncate(time.Microsecond),
+		Scopes: scopes, Adapter: i.adapter, By: principal.Name(i.by), Asker: i.asker(), At: i.g.moment(),
 	}
 	err := i.g.Store.Write(ctx, func(tx Tx) error {
 		was, err := tx.Identity(ctx, row.Tenant, provider, externalID)

@@ -145,7 +145,7 @@ func (l Ledger) Verify(ctx context.Context) (LedgerReport, time.Time, error) {
 	if f := report.Fault; f != nil {
 		found["fault"] = map[string]any{"chain": f.Chain, "seq": f.Seq, "what": f.What}
 	}
-	at := time.Now().UTC()
+	at := a.g.Store.Now().UTC()
 	return report, at, a.g.Store.Write(ctx, func(tx Tx) error {
 		return a.g.Note(tx, a.by, plugin.EntryLedgerVerified, "ledger", found)
 	})

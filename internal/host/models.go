@@ -52,7 +52,7 @@ func (m Models) List(ctx context.Context) (ModelStates, error) {
 			s.Models = append(s.Models, stateOf(&models[i], []llm.Tier{llm.Light, llm.Heavy}[tier]))
 		}
 	}
-	spent, err := bridge.Budgets{Of: m.g.Store}.Spent(ctx, m.g.Tenant, llm.DaySubject, llm.Today(time.Now()))
+	spent, err := bridge.Budgets{Of: m.g.Store}.Spent(ctx, m.g.Tenant, llm.DaySubject, llm.Today(m.g.Store.Now()))
 	s.Spent = float64(spent) / float64(llm.Dollar)
 	return s, err
 }

@@ -114,7 +114,7 @@ func (g *Guard) recent(ctx context.Context, c *Caller, u use) error {
 	if age == 0 {
 		age = SignInAge
 	}
-	if c == nil || c.Session == "" || time.Since(c.SignedInAt) < age {
+	if c == nil || c.Session == "" || g.Store.Now().Sub(c.SignedInAt) < age {
 		return nil
 	}
 	why := plugin.Errorf(plugin.CodeSignInRequired, "this takes a sign-in of the last %s; sign in again at /auth/sign-in?prompt=login&next=PATH", age)

@@ -57,7 +57,7 @@ func (p Policies) Put(ctx context.Context, name string, text []byte, was string)
 		return done, err
 	}
 	err = p.change(ctx, was, func(tx Tx) error {
-		return tx.PutPolicy(policyRow{Tenant: p.g.Tenant, Name: name, Text: string(text), By: principal.Name(p.by), At: time.Now().UTC()})
+		return tx.PutPolicy(policyRow{Tenant: p.g.Tenant, Name: name, Text: string(text), By: principal.Name(p.by), At: p.g.Store.Now().UTC()})
 	}, func(tx Tx, next *policy.Engine) error {
 		all := next.Documents()
 		i := slices.IndexFunc(all, func(t policy.Text) bool { return t.Name == StoredPrefix+name })

@@ -43,7 +43,7 @@ func (a Admin) Retention(ctx context.Context) ([]RetentionState, error) {
 	if err := a.allow(ctx, RetentionPlugin, use{plugin.EntryRetentionRefused, "retention", "show", "see what is kept for how long"}); err != nil {
 		return nil, err
 	}
-	return a.api.host.retention(ctx, time.Now())
+	return a.api.host.retention(ctx, a.g.Store.Now())
 }
 
 // ApplyRetention removes what the periods say, in small transactions, and returns how much of
@@ -56,7 +56,7 @@ func (a Admin) ApplyRetention(ctx context.Context) ([]RetentionState, error) {
 	if err := a.g.recent(ctx, a.caller, u); err != nil {
 		return nil, err
 	}
-	at := time.Now().UTC()
+	at := a.g.Store.Now().UTC()
 	states, err := a.api.host.retention(ctx, at)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (h *Host) expired(ctx context.Context) error {
 	for ctx.Err() == nil {
 		var got removed
 		err := g.Store.Write(ctx, func(tx Tx) (err error) {
-			got, err = tx.RemoveExpired(g.Tenant, time.Now(), removeBatch)
+			got, err = tx.RemoveExpired(g.Tenant, g.Store.Now(), removeBatch)
 			return err
 		})
 		if err != nil || got.Count == 0 {

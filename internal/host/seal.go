@@ -27,7 +27,7 @@ type Seal interface {
 // Seal encrypts a value that a client is to keep and to bring back: for a time, for the same
 // principal, and for the place that is named. Every node of the host can open it.
 func (a API) Seal(value []byte, life time.Duration, place ...string) (string, error) {
-	raw, err := json.Marshal(sealedValue{value, time.Now().Add(life).UnixMilli()})
+	raw, err := json.Marshal(sealedValue{value, a.host.parts.Guard.Store.Now().Add(life).UnixMilli()})
 	if err != nil {
 		return "", err
 	}
@@ -51,7 +51,7 @@ func (a API) Unseal(text string, place ...string) ([]byte, error) {
 	}
 	raw, err := a.host.parts.Seal.Unseal(sealed, a.sealPlace(place)...)
 	var v sealedValue
-	if err != nil || json.Unmarshal(raw, &v) != nil || time.Now().UnixMilli() > v.Until {
+	if err != nil || json.Unmarshal(raw, &v) != nil || a.host.parts.Guard.Store.Now().UnixMilli() > v.Until {
 		return nil, refused
 	}
 	return v.Value, nil

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/service/bridge"
@@ -81,7 +80,7 @@ func (p Plugins) subscribe(ctx context.Context, name, word string) (PluginNeeds,
 		return PluginNeeds{}, plugin.Errorf(plugin.CodeInvalidInput, "%s acts with no account and no secret of yours: there is nothing to subscribe to", shown.Name)
 	}
 	err = p.g.Store.Write(ctx, func(tx Tx) error {
-		if err := tx.PutKV(kvRow{KVKey: p.g.subscriptionKey(p.by, shown.Name), Value: []byte(word), UpdatedAt: time.Now().UTC().Truncate(time.Microsecond)}); err != nil {
+		if err := tx.PutKV(kvRow{KVKey: p.g.subscriptionKey(p.by, shown.Name), Value: []byte(word), UpdatedAt: p.g.moment()}); err != nil {
 			return err
 		}
 		return p.g.Note(tx, p.by, plugin.EntrySubscription, shown.Name, map[string]any{"subscribed": word == "on"})

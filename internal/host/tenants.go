@@ -111,7 +111,7 @@ func (t Tenants) Create(ctx context.Context, name string) (Tenant, error) {
 	case name == t.g.Tenant:
 		return Tenant{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is the site's own tenant, which is always there", name)
 	}
-	row := tenantRow{Name: name, By: principal.Name(t.by), CreatedAt: moment()}
+	row := tenantRow{Name: name, By: principal.Name(t.by), CreatedAt: t.g.moment()}
 	err := t.g.Store.Write(everywhere(ctx), func(tx Tx) error {
 		all, err := tx.Tenants(ctx)
 		if err != nil {
@@ -140,7 +140,7 @@ func (t Tenants) Create(ctx context.Context, name string) (Tenant, error) {
 func (t Tenants) Disable(ctx context.Context, name string) (Tenant, error) {
 	return t.edit(ctx, "disable", name, plugin.EntryTenantDisabled, func(row *tenantRow) {
 		if row.DisabledAt.IsZero() {
-			row.DisabledAt = moment()
+			row.DisabledAt = t.g.moment()
 		}
 	})
 }

@@ -126,7 +126,7 @@ func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 	}
 	row := tokenRow{
 		Tenant: t.g.Tenant, ID: randomText(10), Name: n.Name, PrincipalType: who.Type, PrincipalID: who.ID, By: principal.Name(t.by), Asker: t.asker(),
-		Scopes: ordered(n.Scopes), Operations: ordered(n.Operations), CreatedAt: time.Now().UTC().Truncate(time.Microsecond),
+		Scopes: ordered(n.Scopes), Operations: ordered(n.Operations), CreatedAt: t.g.moment(),
 	}
 	if err := checkToken(&row, n.Life); err != nil {
 		return Token{}, "", err
@@ -234,7 +234,7 @@ func (t Tokens) Revoke(ctx context.Context, id string) (Token, error) {
 	var row tokenRow
 	err := t.change(ctx, id, "revoke", plugin.EntryTokenRevoked, func(r *tokenRow) error {
 		if r.RevokedAt.IsZero() {
-			r.RevokedAt = time.Now().UTC().Truncate(time.Microsecond)
+			r.RevokedAt = t.g.moment()
 		}
 		row = *r
 		return nil

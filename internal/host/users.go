@@ -105,7 +105,7 @@ func (u Users) given(ctx context.Context, users []User) error {
 	open, err := u.g.Store.BrowserSessions(ctx, u.g.Tenant)
 	for i := range users {
 		for k := range open {
-			if open[k].User == users[i].ID && (SignIns{g: u.g}).alive(&open[k], time.Now()) && u.g.signsIn(&open[k]) {
+			if open[k].User == users[i].ID && (SignIns{g: u.g}).alive(&open[k], u.g.Store.Now()) && u.g.signsIn(&open[k]) {
 				users[i].Groups = ordered(append(users[i].Groups, u.g.given(&open[k])...))
 			}
 		}
@@ -139,7 +139,7 @@ func (u Users) Create(ctx context.Context, name, osUser string) (User, error) {
 		asker = own
 	}
 	row := userRow{
-		Tenant: u.g.Tenant, ID: randomText(10), PrincipalType: who.Type, PrincipalID: who.ID, By: principal.Name(u.by), CreatedAt: moment(), Identities: []userIdentity{},
+		Tenant: u.g.Tenant, ID: randomText(10), PrincipalType: who.Type, PrincipalID: who.ID, By: principal.Name(u.by), CreatedAt: u.g.moment(), Identities: []userIdentity{},
 	}
 	err = u.g.Store.Write(ctx, func(tx Tx) error {
 		all, err := tx.Users(ctx, row.Tenant)
@@ -171,7 +171,7 @@ func (u Users) Disable(ctx context.Context, name string) (User, error) {
 		}
 		row.InviteHash, row.InviteExpires, row.InvitedBy = "", time.Time{}, ""
 		if row.DisabledAt.IsZero() {
-			row.DisabledAt = moment()
+			row.DisabledAt = u.g.moment()
 		}
 		return nil, u.endSessions(ctx, tx, row)
 	})
@@ -193,7 +193,7 @@ func (u Users) Invite(ctx context.Context, name string) (User, string, error) {
 		if !row.DisabledAt.IsZero() {
 			return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is disabled; 'mortise users enable %s' comes first", name, name)
 		}
-		row.InviteHash, row.InviteExpires, row.InvitedBy = hashToken(secret), moment().Add(InviteLife), u.asker()
+		row.InviteHash, row.InviteExpires, row.InvitedBy = hashToken(secret), u.g.moment().Add(InviteLife), u.asker()
 		return map[string]any{"until": row.InviteExpires}, nil
 	})
 	if err != nil {
@@ -208,7 +208,7 @@ func (u Users) Unlink(ctx context.Context, name, identity string) (User, error) 
 	return u.edit(ctx, "unlink", name, plugin.EntryUserUnlinked, func(tx Tx, row *userRow, _ []userRow) (map[string]any, error) {
 		for i := range row.Identities {
 			if id := &row.Identities[i]; id.Asker == identity && id.UnlinkedAt.IsZero() {
-				id.UnlinkedAt = moment()
+				id.UnlinkedAt = u.g.moment()
 				row.InviteHash, row.InviteExpires, row.InvitedBy = "", time.Time{}, ""
 				return map[string]any{"identity": identity}, u.endSessions(ctx, tx, row)
 			}
@@ -400,4 +400,5 @@ func oidcAsker(issuer, subject string) string {
 	return oidcPrefix + url.PathEscape(issuer) + "/" + url.PathEscape(subject)
 }
 
-func moment() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+// moment returns the time by the clock that all nodes share, as the store keeps it.
+func (g *Guard) moment() time.Time { return g.Store.Now().UTC().Truncate(time.Microsecond) }

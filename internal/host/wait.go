@@ -81,7 +81,7 @@ func (c Calls) Wait(ctx context.Context, id string, w Waiting) (plugin.Result, e
 		case waiting.Err() != nil:
 			left()
 			return standing(row), Unfinished{context.Cause(waiting)}
-		case row.State == CallPending && !row.WakeAt.After(time.Now()): // its time is over, and no host may be there to say so
+		case row.State == CallPending && !row.WakeAt.After(c.g.Store.Now()): // its time is over, and no host may be there to say so
 			if _, err := c.host.parts.Approvals.Expire(look); err != nil {
 				return standing(row), err
 			}
@@ -90,7 +90,7 @@ func (c Calls) Wait(ctx context.Context, id string, w Waiting) (plugin.Result, e
 			}
 			tried = *row
 			continue
-		case due(row):
+		case due(row, c.g.Store.Now()):
 			again := tried.State == row.State && tried.Attempt == row.Attempt && tried.UpdatedAt.Equal(row.UpdatedAt)
 			tried = *row
 			// Whatever comes of it, the row tells; but not what keeps it from being tried.
@@ -108,10 +108,10 @@ func (c Calls) Wait(ctx context.Context, id string, w Waiting) (plugin.Result, e
 			left()
 		}
 		if w.Between == nil {
-			n.wait(waiting, untilDue(row))
+			n.wait(waiting, untilDue(row, c.g.Store.Now()))
 			continue
 		}
-		again, err := n.during(waiting, untilDue(row), w.Between)
+		again, err := n.during(waiting, untilDue(row, c.g.Store.Now()), w.Between)
 		if err != nil {
 			return standing(row), err
 		}
@@ -129,19 +129,18 @@ func (c Calls) resume(ctx context.Context, row *CallRow, resumes func(*CallRow) 
 	return c.host.parts.Kernel.Advance(context.WithoutCancel(ctx), row.Tenant, row.ID)
 }
 
-// due reports whether a call may be resumed or reconciled now.
-func due(row *CallRow) bool {
-	now := time.Now()
+// due reports whether a call may be resumed or reconciled at a time.
+func due(row *CallRow, now time.Time) bool {
 	return row.State == CallQueued && !row.WakeAt.After(now) ||
 		row.State == CallInProgress && !row.WakeAt.IsZero() && !row.WakeAt.After(now)
 }
 
 // untilDue is how long it is until a call may be resumed, reconciled or expires.
-func untilDue(row *CallRow) time.Duration {
+func untilDue(row *CallRow, now time.Time) time.Duration {
 	if row.WakeAt.IsZero() {
 		return lookAgain
 	}
-	return max(time.Until(row.WakeAt), time.Millisecond)
+	return max(row.WakeAt.Sub(now), time.Millisecond)
 }
 
 // Pause returns after some time, or when ctx ends.

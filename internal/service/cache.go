@@ -24,8 +24,8 @@ const (
 	cacheMaxTTL     = 24 * time.Hour
 )
 
-// A cache keeps values in memory for a while, apart for each tenant and
-// plugin. What was used least recently goes first when it, or the share of one
+// A cache keeps values in memory for a while, apart for each tenant, plugin and
+// principal. What was used least recently goes first when it, or the share of one
 // plugin, is full. What it holds is handed on to the next host: see cache_kept.go.
 type cache struct {
 	now func() time.Time
@@ -42,8 +42,12 @@ type cacheOwner struct{ tenant, plugin string }
 
 type cacheKey struct {
 	cacheOwner
-	key string
+	cacheEntryName
 }
+
+// A cacheEntryName is a key of one plugin: the principal of the call, as [grant.subject] has it,
+// and what the plugin calls the value.
+type cacheEntryName struct{ subject, key string }
 
 // A cacheList is entries, the last used first, and their size.
 type cacheList struct {
@@ -62,7 +66,9 @@ type cacheEntry struct {
 	inAll, inIt *list.Element // where it stands in the list of all, and in its owner's
 }
 
-func (e *cacheEntry) size() int { return len(e.value) + len(e.key.key) + cacheEntryBytes }
+func (e *cacheEntry) size() int {
+	return len(e.value) + len(e.key.subject) + len(e.key.key) + cacheEntryBytes
+}
 
 func newCache() *cache {
 	return &cache{now: time.Now, entries: map[cacheKey]*cacheEntry{}, kept: map[cacheOwner]*cacheKept{}, owners: map[cacheOwner]*cacheList{}}
@@ -106,7 +112,7 @@ func (c *cache) set(key cacheKey, value json.RawMessage, labels []string, ttl ti
 	now := c.now()
 	c.put(&cacheEntry{key: key, value: value, labels: labels, set: now, expires: now.Add(ttl)})
 	if kept := c.kept[key.cacheOwner]; kept != nil {
-		delete(kept.dropped, key.key)
+		delete(kept.dropped, key.cacheEntryName)
 		kept.changed = true
 	}
 }
@@ -141,7 +147,7 @@ func (c *cache) delete(key cacheKey) {
 	}
 	c.remove(entry)
 	if kept := c.kept[key.cacheOwner]; kept != nil {
-		kept.drop(key.key)
+		kept.drop(key.cacheEntryName)
 	}
 }
 
@@ -156,12 +162,13 @@ func (c *cache) remove(entry *cacheEntry) {
 	}
 }
 
-// key returns where the plugin of a grant keeps what it calls name.
+// cacheKey returns where the plugin of a grant keeps, for the principal of the call, what it
+// calls name.
 func (g *grant) cacheKey(name string) (cacheKey, error) {
 	if name == "" || len(name) > cacheKeyBytes {
 		return cacheKey{}, plugin.Errorf(plugin.CodeInvalidInput, "cache: a key has 1 to %d bytes", cacheKeyBytes)
 	}
-	return cacheKey{cacheOwner{g.call.Tenant, g.target.Manifest.Name}, name}, nil
+	return cacheKey{cacheOwner{g.call.Tenant, g.target.Manifest.Name}, cacheEntryName{g.subject(), name}}, nil
 }
 
 type cacheFound struct {

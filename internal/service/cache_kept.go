@@ -27,11 +27,11 @@ const (
 // A cacheKept is what is known of the row of one plugin.
 type cacheKept struct {
 	changed bool
-	dropped map[string]time.Time // deleted here since it was read
-	whole   bool                 // too many were: the row is what is here, and nothing else
+	dropped map[cacheEntryName]time.Time // deleted here since it was read
+	whole   bool                         // too many were: the row is what is here, and nothing else
 }
 
-func (k *cacheKept) drop(key string) {
+func (k *cacheKept) drop(name cacheEntryName) {
 	k.changed = true
 	if len(k.dropped) == cacheDropped {
 		k.whole = true
@@ -41,13 +41,14 @@ func (k *cacheKept) drop(key string) {
 		return
 	}
 	if k.dropped == nil {
-		k.dropped = map[string]time.Time{}
+		k.dropped = map[cacheEntryName]time.Time{}
 	}
-	k.dropped[key] = time.Now()
+	k.dropped[name] = time.Now()
 }
 
 // A cacheRow is an entry as the row has it.
 type cacheRow struct {
+	Subject string          `json:"subject"` // whose call it was; "" for an entry of an earlier release, which no one reads
 	Key     string          `json:"key"`
 	Value   json.RawMessage `json:"value"`
 	Labels  []string        `json:"labels,omitempty"`
@@ -55,7 +56,9 @@ type cacheRow struct {
 	Expires time.Time       `json:"expires"`
 }
 
-func (r *cacheRow) size() int { return len(r.Value) + len(r.Key) + cacheEntryBytes }
+func (r *cacheRow) name() cacheEntryName { return cacheEntryName{r.Subject, r.Key} }
+
+func (r *cacheRow) size() int { return len(r.Value) + len(r.Subject) + len(r.Key) + cacheEntryBytes }
 
 func cachePlace(owner cacheOwner) kvKey {
 	return kvKey{Tenant: owner.tenant, Owner: ":host", Scope: "cache", Namespace: "cache", Key: owner.plugin}
@@ -91,7 +94,7 @@ func (g *grant) recall(ctx context.Context, owner cacheOwner) {
 	c.kept[owner] = &cacheKept{}
 	now := c.now()
 	for _, r := range rows { // the last used is at the end
-		key := cacheKey{owner, r.Key}
+		key := cacheKey{owner, r.name()}
 		if _, newer := c.entries[key]; !newer && now.Before(r.Expires) {
 			c.put(&cacheEntry{key: key, value: r.Value, labels: r.Labels, set: r.Set, expires: r.Expires})
 		}
@@ -102,7 +105,10 @@ func readCacheRow(row *kvRow) (rows []cacheRow, err error) {
 	if row == nil {
 		return nil, nil
 	}
-	return rows, json.Unmarshal(row.Value, &rows)
+	if err := json.Unmarshal(row.Value, &rows); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(rows, func(r cacheRow) bool { return r.Subject == "" }), nil
 }
 
 // keepCacheSoon has what changed written after a while.
@@ -176,7 +182,7 @@ func (c *cache) snapshot(owner cacheOwner) (rows []cacheRow, kept cacheKept) {
 	if list := c.owners[owner]; list != nil {
 		for e := list.recent.Back(); e != nil; e = e.Prev() {
 			entry := e.Value.(*cacheEntry)
-			rows = append(rows, cacheRow{entry.key.key, entry.value, entry.labels, entry.set, entry.expires})
+			rows = append(rows, cacheRow{entry.key.subject, entry.key.key, entry.value, entry.labels, entry.set, entry.expires})
 		}
 	}
 	return rows, kept
@@ -185,25 +191,25 @@ func (c *cache) snapshot(owner cacheOwner) (rows []cacheRow, kept cacheKept) {
 // mergeCache is what the row holds from now on: of each key what was set last,
 // here or by another host, within the share of one plugin.
 func mergeCache(there, here []cacheRow, kept cacheKept, now time.Time) []cacheRow {
-	newest := map[string]cacheRow{}
+	newest := map[cacheEntryName]cacheRow{}
 	if !kept.whole {
 		for _, r := range there {
-			if gone, dropped := kept.dropped[r.Key]; !dropped || r.Set.After(gone) {
-				newest[r.Key] = r
+			if gone, dropped := kept.dropped[r.name()]; !dropped || r.Set.After(gone) {
+				newest[r.name()] = r
 			}
 		}
 	}
-	used := map[string]int{}
+	used := map[cacheEntryName]int{}
 	for i, r := range here {
-		used[r.Key] = i + 1
-		if was, found := newest[r.Key]; found && now.Before(was.Expires) {
+		used[r.name()] = i + 1
+		if was, found := newest[r.name()]; found && now.Before(was.Expires) {
 			labels := plugin.Labels(was.Labels, r.Labels) // they only grow, whichever value stays
 			if was.Set.After(r.Set) {
 				r = was
 			}
 			r.Labels = labels
 		}
-		newest[r.Key] = r
+		newest[r.name()] = r
 	}
 	rows := make([]cacheRow, 0, len(newest))
 	for _, r := range newest {
@@ -212,7 +218,7 @@ func mergeCache(there, here []cacheRow, kept cacheKept, now time.Time) []cacheRo
 		}
 	}
 	slices.SortFunc(rows, func(a, b cacheRow) int { // what another host alone had used goes first
-		return cmp.Or(cmp.Compare(used[a.Key], used[b.Key]), a.Set.Compare(b.Set))
+		return cmp.Or(cmp.Compare(used[a.name()], used[b.name()]), a.Set.Compare(b.Set))
 	})
 	size := 0
 	for i, r := range slices.Backward(rows) {

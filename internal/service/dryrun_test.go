@@ -208,7 +208,7 @@ func TestADryRunReadsWhatItWouldHaveWritten(t *testing.T) {
 	real.equal("storage.put", `{"key":"old","value":{"n":1}}`, `{}`)
 	real.equal("cursor.set", `{"kb_id":"kb","value":"monday"}`, `{}`)
 	real.equal("secrets.set", `{"name":"api_key","value":"the real value"}`, `{}`)
-	s.broker.cache.set(cacheKey{cacheOwner{t.Name(), "sample"}, "old"}, json.RawMessage(`1`), nil, cacheTTL)
+	s.broker.cache.set(cacheKey{cacheOwner{t.Name(), "sample"}, cacheEntryName{s.services().(*grant).subject(), "old"}}, json.RawMessage(`1`), nil, cacheTTL)
 
 	s.call.Overlay = nil
 	for _, step := range []struct{ method, args, want string }{

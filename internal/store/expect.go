@@ -48,6 +48,10 @@ func ExpectNothing(ctx context.Context) context.Context {
 
 type keepsKey struct{}
 
+// Keeping returns a context for reading, in a transaction, rows that must stay as they are until it
+// ends: what is then written over them is a compare-and-set.
+func Keeping(ctx context.Context) context.Context { return context.WithValue(ctx, keepsKey{}, true) }
+
 // Keeps reports whether the rows that are read for ctx in a transaction must stay as they
 // are until it ends, where the engine has concurrent writers.
 func Keeps(ctx context.Context) bool {

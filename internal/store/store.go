@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/store/chain"
 )
@@ -69,10 +70,18 @@ type Writer interface {
 	// Node returns the id this process has in the nodes table.
 	Node() string
 
+	Clock
+
 	// Close commits what was accepted, takes the node off the books unless it
 	// leaves running calls or plans behind, and releases everything. Calls after
 	// the first return nil.
 	Close() error
+}
+
+// A Clock tells the time that all processes of a store share: that of the database's server, or
+// of the one machine that has the file. A time that another process may compare comes from here.
+type Clock interface {
+	Now() time.Time
 }
 
 // A Reader answers questions, those of each noun by an interface of its own beside the

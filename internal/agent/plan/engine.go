@@ -68,7 +68,7 @@ type Options struct {
 	Expire    time.Duration                                       // how long an approval may take; a day where it is 0
 	Patience  time.Duration                                       // how long Run waits for work of another process; 10 s where it is 0
 	Watch     time.Duration                                       // how often Run looks whether it was cancelled elsewhere; 500 ms where it is 0
-	Now       func() time.Time                                    // time.Now where it is nil
+	Now       func() time.Time                                    // the clock of the store where it is nil
 	Log       *slog.Logger                                        // discarded where it is nil
 }
 
@@ -94,7 +94,7 @@ func New(o Options) *Engine {
 		o.Watch = 500 * time.Millisecond
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = o.Store.Now
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

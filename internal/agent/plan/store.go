@@ -9,6 +9,7 @@ import (
 // A Store is what an [Engine] needs of the one that keeps plans.
 type Store interface {
 	store.PlanReader
+	store.Clock
 	bodies
 	Call(ctx context.Context, tenant, id string) (*store.CallRow, error)
 	Node() string

@@ -37,7 +37,7 @@ type Options struct {
 	// Asker is who is taken to have made a schedule that does not say.
 	Asker string
 
-	Now func() time.Time // time.Now where it is nil
+	Now func() time.Time // the clock of the store where it is nil
 	Log *slog.Logger     // of runs that were refused; discarded where it is nil
 }
 
@@ -48,7 +48,7 @@ type Engine struct{ opts Options }
 // New returns an engine made of these parts.
 func New(o Options) *Engine {
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = o.Store.Now
 	}
 	if o.Rights == nil {
 		o.Rights = func(_ context.Context, _ string, owner plugin.Principal) plugin.Principal { return owner }

@@ -9,6 +9,7 @@ import (
 // A Store is what an [Engine] needs of the one that keeps schedules.
 type Store interface {
 	store.ScheduleReader
+	store.Clock
 	Call(ctx context.Context, tenant, id string) (*store.CallRow, error)
 	Write(ctx context.Context, fn func(store.Tx) error) error
 }

@@ -41,7 +41,7 @@ func outboxItem(r *agent.OutboxRow) string { return r.Agent + "/" + r.Plugin }
 
 // Due implements [worker.Sweeper].
 func (w WaitingWebhooks) Due(ctx context.Context, limit int) ([]worker.Item, error) {
-	rows, err := w.t.Store.Outbox(ctx, outboxFilter{Due: time.Now().UTC(), Limit: limit})
+	rows, err := w.t.Store.Outbox(ctx, outboxFilter{Due: w.t.Store.Now().UTC(), Limit: limit})
 	items := make([]worker.Item, len(rows))
 	for i := range rows {
 		items[i] = worker.Item{Kind: job.Webhook, Tenant: rows[i].Tenant, ID: outboxItem(&rows[i])}
@@ -60,7 +60,7 @@ func (w WaitingWebhooks) Do(ctx context.Context, item worker.Item) error {
 	}
 	id, name, _ := strings.Cut(item.ID, "/")
 	for range outboxRound {
-		rows, err := w.t.Store.Outbox(ctx, outboxFilter{Tenant: item.Tenant, Agent: id, Plugin: name, Due: time.Now().UTC(), Limit: 1})
+		rows, err := w.t.Store.Outbox(ctx, outboxFilter{Tenant: item.Tenant, Agent: id, Plugin: name, Due: w.t.Store.Now().UTC(), Limit: 1})
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -95,7 +95,7 @@ func (w WaitingWebhooks) attempt(ctx context.Context, row agent.OutboxRow) (on b
 	}
 	// The attempt is counted before it is made: one that ends the host is one.
 	had := row.Attempt
-	row.Attempt, row.NextAt, row.Problem = had+1, time.Now().UTC().Add(outboxLease), "it was being sent"
+	row.Attempt, row.NextAt, row.Problem = had+1, w.t.Store.Now().UTC().Add(outboxLease), "it was being sent"
 	if won, failed := w.update(ctx, had, &row); failed != nil || !won {
 		return false, failed
 	}
@@ -111,17 +111,17 @@ func (w WaitingWebhooks) attempt(ctx context.Context, row agent.OutboxRow) (on b
 	case err == nil, got.status == http.StatusGone:
 		return true, w.drop(end, &row)
 	case ctx.Err() != nil: // the host stops: this does not count as a failed attempt
-		row.Attempt, row.NextAt, row.Problem = had, time.Now().UTC(), ""
+		row.Attempt, row.NextAt, row.Problem = had, w.t.Store.Now().UTC(), ""
 		_, failed := w.update(end, had+1, &row)
 		return false, failed
 	}
-	wait, again := w.next(&row, got.after)
+	wait, again := w.next(&row, w.t.Store.Now(), got.after)
 	if !again {
 		log.Error("an event is given up: its webhook did not accept it", "attempts", row.Attempt, "since", row.CreatedAt, "cause", cause(err))
 		w.t.Agents.Failed(end, row.Tenant, row.Agent, row.Plugin, row.Event, "not delivered after "+attempts(row.Attempt)+": "+cause(err))
 		return true, w.drop(end, &row)
 	}
-	row.NextAt, row.Problem = time.Now().UTC().Add(wait).Truncate(time.Microsecond), cause(err)
+	row.NextAt, row.Problem = w.t.Store.Now().UTC().Add(wait).Truncate(time.Microsecond), cause(err)
 	log.Warn("a webhook did not accept an event; it is tried again", "attempt", row.Attempt, "in", wait, "cause", cause(err))
 	if _, err := w.update(end, had+1, &row); err != nil {
 		return false, err
@@ -134,7 +134,7 @@ func (w WaitingWebhooks) attempt(ctx context.Context, row agent.OutboxRow) (on b
 
 // First delivers the notice of an agent that is next.
 func (w WaitingWebhooks) First(ctx context.Context, tenant, id string) (on bool, err error) {
-	rows, err := w.t.Store.Outbox(ctx, outboxFilter{Tenant: tenant, Agent: id, Plugin: agent.OwnBus, Due: time.Now().UTC(), Limit: 1})
+	rows, err := w.t.Store.Outbox(ctx, outboxFilter{Tenant: tenant, Agent: id, Plugin: agent.OwnBus, Due: w.t.Store.Now().UTC(), Limit: 1})
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
@@ -145,7 +145,7 @@ func (w WaitingWebhooks) First(ctx context.Context, tenant, id string) (on bool,
 // The row is a lease meanwhile, so that one host tells them.
 func (w WaitingWebhooks) deliver(ctx context.Context, log *slog.Logger, row agent.OutboxRow) (on bool, err error) {
 	had := row.Attempt
-	row.Attempt, row.NextAt = had+1, time.Now().UTC().Add(outboxLease)
+	row.Attempt, row.NextAt = had+1, w.t.Store.Now().UTC().Add(outboxLease)
 	if won, failed := w.update(ctx, had, &row); failed != nil || !won {
 		return false, failed
 	}
@@ -157,8 +157,8 @@ func (w WaitingWebhooks) deliver(ctx context.Context, log *slog.Logger, row agen
 
 // next returns how long an event waits for its next attempt, and whether there is
 // to be one.
-func (w *Webhooks) next(row *agent.OutboxRow, after time.Duration) (time.Duration, bool) {
-	if int(row.Attempt) > len(w.Waits) || time.Since(row.CreatedAt) > outboxAge {
+func (w *Webhooks) next(row *agent.OutboxRow, now time.Time, after time.Duration) (time.Duration, bool) {
+	if int(row.Attempt) > len(w.Waits) || now.Sub(row.CreatedAt) > outboxAge {
 		return 0, false
 	}
 	wait := w.Waits[row.Attempt-1]

@@ -11,7 +11,7 @@ import (
 // Pruning is what is let go of agents by its age. No event wakes what is old: only the
 // sweeps find it.
 func Pruning(a *agent.Agents, idle, deliveries time.Duration) []worker.Sweeper {
-	before := func(age time.Duration) time.Time { return time.Now().UTC().Add(-age) }
+	before := func(age time.Duration) time.Time { return a.Now().UTC().Add(-age) }
 	return []worker.Sweeper{
 		worker.Sweep{Name: "idle", Find: func(ctx context.Context, limit int) ([]worker.Item, error) {
 			rows, err := a.Idle(ctx, before(idle), limit)

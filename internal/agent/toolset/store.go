@@ -10,6 +10,7 @@ import (
 // A Store is what [Webhooks] keep their events in until they are delivered.
 type Store interface {
 	store.OutboxReader
+	store.Clock
 	Write(ctx context.Context, fn func(agent.Tx) error) error
 }
 

@@ -77,7 +77,7 @@ func (h webhookHooks) notification(name string, p *event.Payload) (id string, bo
 	if err != nil {
 		return "", nil, at, err
 	}
-	at = time.Now().UTC().Truncate(time.Microsecond)
+	at = h.webhooks.t.Store.Now().UTC().Truncate(time.Microsecond)
 	body, err = json.Marshal(notification{made.String(), name, at, h.of.Agent, json.RawMessage(p.Text())})
 	return made.String(), body, at, err
 }

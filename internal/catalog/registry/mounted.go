@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/base/near"
@@ -77,8 +76,7 @@ func (r *Registry) mounting(ctx context.Context, staged *stagedPackage, m *plugi
 }
 
 // ask asks a server for its tools. One that waits for approval, or will, gets meanwhile nothing
-// that was not approved: its program, which may have the plugin's secrets, reaches no other
-// host, and no credential is sent to another one.
+// that was not approved; see [granted].
 func (r *Registry) ask(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]byte, error) {
 	withheld, base := []string(nil), r.index.Load().baseline(Record{Name: m.Name, Version: m.Version})
 	if base != nil {
@@ -86,23 +84,7 @@ func (r *Registry) ask(ctx context.Context, pkg plugin.Package, m *plugin.Manife
 		if err != nil {
 			return nil, err
 		}
-		limited := *m
-		limited.HTTP.Hosts, limited.HTTP.Inject = nil, nil
-		for _, host := range m.HTTP.Hosts {
-			if m.Runner.URL != "" || slices.Contains(approved.HTTP.Hosts, host) {
-				limited.HTTP.Hosts = append(limited.HTTP.Hosts, host)
-			} else {
-				withheld = append(withheld, host)
-			}
-		}
-		for _, in := range m.HTTP.Inject {
-			if slices.Contains(approved.HTTP.Inject, in) {
-				limited.HTTP.Inject = append(limited.HTTP.Inject, in)
-			} else {
-				withheld = append(withheld, "the credential for "+in.Host)
-			}
-		}
-		m = &limited
+		m, withheld = granted(m, approved)
 	}
 	definition, err := r.define(ctx, pkg, m)
 	if err != nil && len(withheld) > 0 {

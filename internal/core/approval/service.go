@@ -41,7 +41,7 @@ type Service struct {
 	// second person. Each such answer is recorded.
 	TrustAs bool
 
-	Now func() time.Time // time.Now where it is nil
+	Now func() time.Time // the clock of the store where it is nil
 }
 
 // An Answer is a person's.
@@ -461,5 +461,5 @@ func (s *Service) now() time.Time {
 	if s.Now != nil {
 		return s.Now()
 	}
-	return time.Now()
+	return s.Store.Now()
 }

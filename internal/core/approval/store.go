@@ -9,6 +9,7 @@ import (
 // A Store is what a [Service] needs of the one that keeps approvals.
 type Store interface {
 	store.ApprovalReader
+	store.Clock
 	CallToRun(ctx context.Context, tenant, id string) (*store.CallRow, error)
 	PlanToRun(ctx context.Context, tenant, id string) (*store.PlanRow, error)
 	Write(ctx context.Context, fn func(store.Tx) error) error

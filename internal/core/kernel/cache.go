@@ -3,6 +3,7 @@ package kernel
 import (
 	"bytes"
 	"container/list"
+	"strings"
 	"sync"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -24,8 +25,9 @@ type cache struct {
 	size    int
 }
 
-// A cacheKey names one input of one operation in one exact package.
-type cacheKey struct{ tenant, digest, operation, input string }
+// A cacheKey names one input of one operation in one exact package, for one principal: a tool
+// is told who asks and with which scopes, so its answer may depend on that.
+type cacheKey struct{ tenant, digest, operation, input, principal, scopes string }
 
 type cached struct {
 	key cacheKey
@@ -94,5 +96,6 @@ func (a *attempt) reuse() (plugin.Result, bool) {
 }
 
 func (a *attempt) cacheKey() cacheKey {
-	return cacheKey{a.call.Tenant, a.target.Package.Digest, a.target.Name(), a.record.InputHash}
+	p := a.call.Principal
+	return cacheKey{a.call.Tenant, a.target.Package.Digest, a.target.Name(), a.record.InputHash, p.Type + "::" + p.ID, strings.Join(p.Scopes, "\x00")}
 }

@@ -146,7 +146,7 @@ type Options struct {
 	MaxInput     int              // bytes of an input; 0: 4 MiB; see [Kernel.Limit]
 	MaxOutput    int              // bytes of a result's data; 0: 4 MiB; likewise
 	MaxCalls     int              // calls at work at a time; 0: 4096; likewise
-	Now          func() time.Time // nil: time.Now
+	Now          func() time.Time // nil: the clock of the store
 	Log          *slog.Logger     // receives the causes of internal errors; nil discards them
 }
 
@@ -180,7 +180,7 @@ func New(o Options) *Kernel {
 		o.MaxCalls = 4096
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = o.Ledger.Now
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -342,6 +343,38 @@ func TestAPureToolIsAskedOnce(t *testing.T) {
 	fresh.Fresh = true
 	if res, err := b.Call(t.Context(), fresh); err != nil || res.Cached || b.runs.Load() != 2 {
 		t.Errorf("%+v, %v, %d runs", res, err, b.runs.Load())
+	}
+}
+
+// TestAnAnswerIsReusedForWhoAskedAlone: a tool is told who asks, so its answer is kept for exactly
+// that. The cases are the members of what it is told; a new one without a case fails.
+func TestAnAnswerIsReusedForWhoAskedAlone(t *testing.T) {
+	t.Parallel()
+	changes := map[string]func(*plugin.Call){
+		"Tenant":      func(c *plugin.Call) { c.Tenant = "other" },
+		"PrincipalID": func(c *plugin.Call) { c.Principal.ID = "other" },
+		"Principal":   func(c *plugin.Call) { c.Principal.Type = "service" }, // of the same id
+		"Scopes":      func(c *plugin.Call) { c.Principal.Scopes = []string{"other"} },
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[protocol.Auth]()) {
+		change := changes[f.Name]
+		if change == nil {
+			t.Errorf("a tool is told %s of who asks, and no case changes it", f.Name)
+			continue
+		}
+		b := newBundle(t, []policy.Rule{{}}, target(t, "text.count", "words"))
+		for range 2 { // each of the two asks twice
+			for _, by := range []func(*plugin.Call){func(*plugin.Call) {}, change} {
+				call := asking("text.count/words", `{}`)
+				by(&call)
+				if _, err := b.Call(t.Context(), call); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if n := b.runs.Load(); n != 2 {
+			t.Errorf("calls that differ in %s alone ran %d times, want 2: once for each of two who ask", f.Name, n)
+		}
 	}
 }
 

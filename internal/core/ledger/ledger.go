@@ -54,6 +54,9 @@ type Ledger struct {
 	behind *behind
 }
 
+// Now returns the time by the clock that all processes of the store share.
+func (l *Ledger) Now() time.Time { return l.st.Now() }
+
 // Open starts a ledger on st, after settling what dead processes left.
 func Open(ctx context.Context, st Store, opts Options) (*Ledger, error) {
 	if opts.Flush <= 0 {

@@ -20,7 +20,7 @@ import (
 // call that was running is decided by [recoveredState].
 func (l *Ledger) Recover(ctx context.Context) (int, error) {
 	n, err := l.st.Recover(settling(ctx), func(tx Tx, node NodeRow) error {
-		at := time.Now().UTC()
+		at := l.Now().UTC()
 		if err := recoverNode(ctx, tx, node, l.st.Node(), at); err != nil {
 			return err
 		}

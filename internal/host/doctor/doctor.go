@@ -108,6 +108,8 @@ func Examine(ctx context.Context, s Subject) ([]Finding, error) {
 	}
 	e.ledger(report, unread)
 	e.add("database takes writes", true, h.Writable(ctx), "one reached the disk")
+	e.clock(h.Store)
+	e.calls(ctx, h.Store)
 	e.serving(ctx)
 	e.backups()
 	for _, p := range h.Programs() {

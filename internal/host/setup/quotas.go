@@ -2,16 +2,18 @@ package setup
 
 import (
 	"maps"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/quota"
 	"github.com/mortise-dev/mortise/internal/host/config"
 )
 
-// OpenQuotas returns the quotas of a configuration that was checked.
-func OpenQuotas(c config.Quotas, counts quota.Counts) *quota.Quotas {
+// OpenQuotas returns the quotas of a configuration that was checked. Days and months begin by now,
+// the clock that the counts have.
+func OpenQuotas(c config.Quotas, counts quota.Counts, now func() time.Time) *quota.Quotas {
 	rules := QuotaRules(c)
-	return quota.New(quota.Options{Counts: counts, Rules: func(string) *quota.Rules { return rules }})
+	return quota.New(quota.Options{Counts: counts, Now: now, Rules: func(string) *quota.Rules { return rules }})
 }
 
 // QuotaRules returns the rules of a configuration that was checked, nil where it bounds nothing.

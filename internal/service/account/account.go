@@ -38,8 +38,11 @@ type Key struct {
 type Keeper interface {
 	// Account returns what is kept of an account.
 	Account(ctx context.Context, k Key) (value string, found bool, err error)
-	// Keep keeps an account in place of an earlier one.
+	// Keep keeps an account in place of an earlier one, whichever that is.
 	Keep(ctx context.Context, k Key, value string) error
+	// Replace keeps an account in place of was, and reports whether was is what was kept; if not,
+	// nothing is changed.
+	Replace(ctx context.Context, k Key, was, value string) (replaced bool, err error)
 	// Forget reports whether there was one to forget.
 	Forget(ctx context.Context, k Key) (bool, error)
 	// Secret returns a secret that an administrator set for a provider.
@@ -58,7 +61,7 @@ type Options struct {
 	// Addresses returns the mail addresses that an administrator linked a
 	// principal to at a provider. It may be nil.
 	Addresses func(ctx context.Context, k Key) ([]string, error)
-	// Lock keeps other hosts of the same data from renewing at the same time, by
+	// Lock keeps all other hosts of the same database from renewing at the same time, by
 	// name. It may be nil: the others' renewal is noticed afterwards then.
 	Lock func(ctx context.Context, name string) (release func(), err error)
 	// Transport is how providers are asked; the network where it is nil.
@@ -116,6 +119,8 @@ type record struct {
 	Expires   time.Time `json:"expires,omitzero"`
 	Connected time.Time `json:"connected"`
 	Gone      string    `json:"gone,omitempty"`
+
+	kept string // the text that it was read from
 }
 
 func (r *record) seen(provider string) Account {
@@ -142,12 +147,14 @@ func (a *Accounts) load(ctx context.Context, k Key) (*record, error) {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return nil, plugin.Errorf(plugin.CodeUnavailable, "what is kept of the account with %s cannot be read: %w; connect it again: mortise connect %s", k.Provider, err, k.Provider)
 	}
+	r.kept = text
 	if err := a.know(&r); err != nil {
 		return nil, err
 	}
 	return &r, nil
 }
 
+// save keeps an account in place of an earlier one, whichever that is.
 func (a *Accounts) save(ctx context.Context, k Key, r *record) error {
 	if err := a.know(r); err != nil {
 		return err
@@ -157,6 +164,18 @@ func (a *Accounts) save(ctx context.Context, k Key, r *record) error {
 		return err
 	}
 	return a.Keeper.Keep(ctx, k, string(raw))
+}
+
+// replace keeps next in place of r by compare-and-set, and reports whether r is still what was kept.
+func (a *Accounts) replace(ctx context.Context, k Key, r, next *record) (bool, error) {
+	if err := a.know(next); err != nil {
+		return false, err
+	}
+	raw, err := json.Marshal(next)
+	if err != nil {
+		return false, err
+	}
+	return a.Keeper.Replace(ctx, k, r.kept, string(raw))
 }
 
 func (a *Accounts) know(r *record) error {

@@ -36,6 +36,10 @@ func (v vault) Keep(ctx context.Context, k account.Key, value string) error {
 	return v.Put(ctx, nameOf(k), value, secret.By{Principal: "ada"})
 }
 
+func (v vault) Replace(ctx context.Context, k account.Key, was, value string) (bool, error) {
+	return v.Vault.Replace(ctx, nameOf(k), was, value, secret.By{Principal: "ada"})
+}
+
 func (v vault) Forget(ctx context.Context, k account.Key) (bool, error) {
 	return v.Delete(ctx, nameOf(k), secret.By{Principal: "ada"})
 }

@@ -49,7 +49,7 @@ func (a *Accounts) user(ctx context.Context, k Key, scopes []string) (*record, e
 	// what was begun is brought to its end for the callers to come.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
 	defer cancel()
-	return a.renew(ctx, p, k, r)
+	return a.renew(ctx, p, k, r, scopes)
 }
 
 // due reports whether a token is to be renewed before it is used, and refuses an
@@ -76,28 +76,24 @@ func (a *Accounts) due(p *Provider, k Key, r *record, scopes []string) (bool, er
 	return true, nil
 }
 
-// renew asks for another token and keeps it.
-func (a *Accounts) renew(ctx context.Context, p *Provider, k Key, r *record) (*record, error) {
+// renew asks for another token and keeps it, unless the account was changed meanwhile: then that
+// change holds.
+func (a *Accounts) renew(ctx context.Context, p *Provider, k Key, r *record, scopes []string) (*record, error) {
 	cfg, _, err := a.oauth(ctx, k.Tenant, p)
 	if err == nil {
 		var t *oauth2.Token
 		if t, err = cfg.TokenSource(a.asking(ctx), &oauth2.Token{RefreshToken: r.Refresh}).Token(); err == nil {
-			return a.renewed(ctx, k, r, t)
+			return a.renewed(ctx, p, k, r, t, scopes)
 		}
 	}
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && (refused.ErrorCode == "invalid_grant" || refused.ErrorCode == "bad_refresh_token") {
-		now, err := a.load(ctx, k)
-		if err != nil {
-			return nil, err
-		}
-		if now != nil && now.Refresh != r.Refresh && now.Gone == "" { // another host was quicker
-			return now, nil
-		}
 		gone := *r
 		gone.Gone, gone.Access, gone.Refresh = "it was revoked, or its right to be renewed has ended", "", ""
-		if err := a.save(ctx, k, &gone); err != nil {
+		if replaced, err := a.replace(ctx, k, r, &gone); err != nil {
 			return nil, err
+		} else if !replaced { // another host was quicker
+			return a.changed(ctx, p, k, scopes)
 		}
 		return nil, missing(p.Name, User, r.Scopes, "the account with %s is of no use any more: %s", p.Name, gone.Gone)
 	}
@@ -107,7 +103,7 @@ func (a *Accounts) renew(ctx context.Context, p *Provider, k Key, r *record) (*r
 	return nil, unanswered(p.Name, "to renew a token", err)
 }
 
-func (a *Accounts) renewed(ctx context.Context, k Key, r *record, t *oauth2.Token) (*record, error) {
+func (a *Accounts) renewed(ctx context.Context, p *Provider, k Key, r *record, t *oauth2.Token, scopes []string) (*record, error) {
 	if len(t.AccessToken) > maxToken || len(t.RefreshToken) > maxToken {
 		return nil, plugin.Errorf(plugin.CodeUnavailable, "%s gave a token of more than %d bytes", k.Provider, maxToken)
 	}
@@ -116,10 +112,34 @@ func (a *Accounts) renewed(ctx context.Context, k Key, r *record, t *oauth2.Toke
 	if t.RefreshToken != "" {
 		next.Refresh = t.RefreshToken
 	}
-	if err := a.save(ctx, k, &next); err != nil {
+	replaced, err := a.replace(ctx, k, r, &next)
+	if err == nil && !replaced {
+		// A host that asked with the same refresh token was refused, and took the account for
+		// revoked: that it was renewed here says otherwise.
+		var now *record
+		if now, err = a.load(ctx, k); err == nil && now != nil && now.Gone != "" && now.ID == r.ID && now.Connected.Equal(r.Connected) {
+			replaced, err = a.replace(ctx, k, now, &next)
+		}
+	}
+	switch {
+	case err != nil:
 		return nil, err
+	case !replaced:
+		return a.changed(ctx, p, k, scopes)
 	}
 	return &next, nil
+}
+
+// changed returns an account that another host, or its user, changed during a renewal here.
+func (a *Accounts) changed(ctx context.Context, p *Provider, k Key, scopes []string) (*record, error) {
+	r, err := a.load(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	if due, err := a.due(p, k, r, scopes); err != nil || !due {
+		return r, err
+	}
+	return nil, &plugin.Error{Code: plugin.CodeUnavailable, Message: fmt.Sprintf("the account with %s was changed while its token was renewed; try again", p.Name), Retryable: true}
 }
 
 // ends returns when a token ends, by the host's own clock.

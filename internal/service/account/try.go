@@ -64,5 +64,5 @@ func (a *Accounts) again(ctx context.Context, p *Provider, k Key, scopes []strin
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
 	defer cancel()
-	return a.renew(ctx, p, k, r)
+	return a.renew(ctx, p, k, r, scopes)
 }

@@ -29,6 +29,11 @@ func (s AccountKeeper) Keep(ctx context.Context, k account.Key, value string) er
 	return s.Of.Put(ctx, accountName(k), value, secret.By{Principal: principal.Name(principal.Parse(k.Subject))})
 }
 
+// Replace implements [account.Keeper].
+func (s AccountKeeper) Replace(ctx context.Context, k account.Key, was, value string) (bool, error) {
+	return s.Of.Replace(ctx, accountName(k), was, value, secret.By{Principal: principal.Name(principal.Parse(k.Subject))})
+}
+
 // Forget implements [account.Keeper].
 func (s AccountKeeper) Forget(ctx context.Context, k account.Key) (bool, error) {
 	return s.Of.Delete(ctx, accountName(k), secret.By{Principal: principal.Name(principal.Parse(k.Subject))})

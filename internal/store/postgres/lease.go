@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -38,7 +39,7 @@ const joinNodes = `INSERT INTO nodes (id, addr, epoch, started_at, lease_until) 
 	ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, lease_until = excluded.lease_until`
 
 // renewLease does not bring back a lease that is over.
-const renewLease = `UPDATE nodes SET lease_until = ` + now + ` + $3 WHERE id = $1 AND epoch = $2 AND lease_until > ` + now
+const renewLease = `UPDATE nodes SET lease_until = ` + now + ` + $3 WHERE id = $1 AND epoch = $2 AND lease_until > ` + now + ` RETURNING ` + now
 
 const endLease = `UPDATE nodes SET lease_until = ` + now + ` WHERE id = $1 AND epoch = $2`
 
@@ -62,6 +63,7 @@ type lease struct {
 	db     *sql.DB
 	node   store.NodeRow
 	length time.Duration
+	clock  *clock
 	quit   chan struct{}
 	ended  chan struct{}
 
@@ -72,8 +74,8 @@ type lease struct {
 	until time.Time // on this machine's monotonic clock, with a margin before the database's
 }
 
-func newLease(db *sql.DB, node store.NodeRow, length time.Duration) *lease {
-	return &lease{db: db, node: node, length: length, quit: make(chan struct{}), ended: make(chan struct{})}
+func newLease(db *sql.DB, node store.NodeRow, length time.Duration, clock *clock) *lease {
+	return &lease{db: db, node: node, length: length, clock: clock, quit: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // run renews the lease three times in its length, and more often while that
@@ -101,25 +103,28 @@ func (l *lease) stop() {
 	<-l.ended
 }
 
+// renew renews the lease, and reads the database's clock with it.
 func (l *lease) renew() error {
 	l.mu.Lock()
 	taken, epoch := l.taken, l.epoch
 	l.mu.Unlock()
-	if !taken {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), l.length/3)
 	defer cancel()
+	if !taken {
+		return l.clock.read(ctx, l.db)
+	}
 	start := time.Now()
-	result, err := l.db.ExecContext(ctx, renewLease, l.node.ID, epoch, l.length.Microseconds())
+	var micros int64
+	err := l.db.QueryRowContext(ctx, renewLease, l.node.ID, epoch, l.length.Microseconds()).Scan(&micros)
+	// No row if it lapsed, which the next write finds out; or if it is not there
+	// yet, because the transaction that takes it goes on.
+	if errors.Is(err, sql.ErrNoRows) {
+		return l.clock.read(ctx, l.db)
+	}
 	if err != nil {
 		return err
 	}
-	// None if it lapsed, which the next write finds out; or if it is not there
-	// yet, because the transaction that takes it goes on.
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return err
-	}
+	l.clock.set(start, micros)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.taken && l.epoch == epoch {

@@ -64,6 +64,7 @@ type Store struct {
 	write *sql.DB // nil for a store that only reads
 	key   *store.Key
 	lease *lease // nil likewise
+	clock *clock
 
 	once sync.Once // for Close
 }
@@ -88,12 +89,12 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 		opts.Lease = defaultLease
 	}
 
-	s := &Store{home: opts.Home, read: sql.OpenDB(connector{stdlib.GetConnector(*config)})}
+	s := &Store{home: opts.Home, read: sql.OpenDB(connector{stdlib.GetConnector(*config)}), clock: new(clock)}
 	readers := points.Pool(max(4, runtime.NumCPU()))
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
 	e := sqlstore.Engine{
-		Read: s.read, Rebind: rebind, Keep: " FOR UPDATE", Caches: true, Isolation: sql.LevelRepeatableRead, Newest: "at DESC, chain DESC, seq DESC", Text: textIndex, Own: &sqlstore.Ownership{Triggers: triggers}, Away: away,
+		Read: s.read, Rebind: rebind, Keep: " FOR UPDATE", Caches: true, Isolation: sql.LevelRepeatableRead, Newest: "at DESC, chain DESC, seq DESC", Text: textIndex, Own: &sqlstore.Ownership{Triggers: triggers}, Away: away, Now: s.clock.now,
 	}
 	if !opts.ReadOnly {
 		id, err := uuid.NewV7()
@@ -104,7 +105,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 		s.write = sql.OpenDB(connector{stdlib.GetConnector(*config)})
 		s.write.SetMaxOpenConns(3)
 		e.Node = store.NodeRow{ID: id.String(), Addr: opts.Addr, StartedAt: time.Now()}
-		s.lease = newLease(s.write, e.Node, opts.Lease)
+		s.lease = newLease(s.write, e.Node, opts.Lease, s.clock)
 		e.Write, e.Key = s.write, s.signer
 		e.Full = full
 		e.Pinned = func(ctx context.Context, c *sql.Conn) error { return fit(ctx, c, opts.Lease) }
@@ -114,7 +115,11 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 			Begin: begin, Hold: s.lease.hold, Append: appendEntries, Order: orderAuthority, Mark: mark, Commit: commit, Settled: s.settled,
 		}
 	}
-	if err := s.prepare(ctx, config); err != nil {
+	err = s.prepare(ctx, config)
+	if err == nil {
+		err = s.clock.read(ctx, s.read)
+	}
+	if err != nil {
 		err = errors.Join(err, s.read.Close())
 		if s.write != nil {
 			err = errors.Join(err, s.write.Close())

@@ -22,6 +22,7 @@ type Engine struct {
 	Own       *Ownership                                   // what tells Mortise's schema from additions to it
 	Untyped   bool                                         // it keeps a value of any storage class in any column; readers take what the column declares
 	Newest    string                                       // the order of entries, newest first
+	Now       func() time.Time                             // the clock that all processes share; nil for that of this machine
 	Text      TextIndex                                    // of the passages of documents
 	Pinned    func(ctx context.Context, c *sql.Conn) error // checks the writing connection before its first use; nil checks nothing
 	Full      func(err error) bool                         // a failed statement for which the disk had no room; nil if that cannot be told

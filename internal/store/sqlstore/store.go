@@ -13,6 +13,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -49,6 +50,14 @@ func New(e Engine) *Store {
 
 // Node returns the id of this process.
 func (s *Store) Node() string { return s.engine.Node.ID }
+
+// Now implements [store.Clock].
+func (s *Store) Now() time.Time {
+	if s.engine.Now != nil {
+		return s.engine.Now()
+	}
+	return time.Now()
+}
 
 // Write implements [store.Store].
 func (s *Store) Write(ctx context.Context, fn func(store.Tx) error) error {

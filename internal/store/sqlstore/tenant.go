@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -111,6 +112,9 @@ func (s *Store) For(tenant string) store.Store {
 	}
 	return d
 }
+
+// Now implements [store.Clock].
+func (d *division) Now() time.Time { return d.of.Now() }
 
 // Write implements [store.Store].
 func (d *division) Write(ctx context.Context, fn func(store.Tx) error) error {

@@ -56,6 +56,7 @@ var suite = []struct {
 	{"a tick comes back as it was put", tickRoundTrip},
 	{"of many nodes one makes a tick", tickRace},
 	{"values go by the beginning of their keys", kvPrefix},
+	{"of many callers one has a lease", leases},
 	{"spenders stay within the limit", spendRace},
 	{"what is given back can be spent again", spendGivenBack},
 	{"what was spent in earlier periods is deleted", forgottenSpend},

@@ -1,13 +1,10 @@
 package oauth
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"net/http"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/version"
@@ -86,49 +83,4 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
 	b.left -= n
 	return n, err
-}
-
-// A remembering transport asks for each document of metadata once until it forgets, so that what
-// a person confirmed is what is used.
-type remembering struct {
-	next http.RoundTripper
-
-	mu   sync.Mutex // guards had, and is held while a document is asked for
-	had  map[string]*http.Response
-	text map[string][]byte
-}
-
-// forget lets documents be asked for again.
-func (r *remembering) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.had, r.text = nil, nil
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (r *remembering) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method != http.MethodGet || !strings.Contains(req.URL.Path, "well-known") && !strings.Contains(req.URL.Path, "metadata") {
-		return r.next.RoundTrip(req)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	key := req.URL.String()
-	if r.had[key] == nil {
-		resp, err := r.next.RoundTrip(req)
-		if err != nil {
-			return nil, err
-		}
-		text, err := io.ReadAll(resp.Body)
-		_ = resp.Body.Close()
-		if err != nil {
-			return nil, err
-		}
-		if r.had == nil {
-			r.had, r.text = map[string]*http.Response{}, map[string][]byte{}
-		}
-		r.had[key], r.text[key] = resp, text
-	}
-	resp := *r.had[key]
-	resp.Request, resp.Body = req, io.NopCloser(bytes.NewReader(r.text[key]))
-	return &resp, nil
 }

@@ -7,10 +7,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/auth"
 
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -57,7 +56,7 @@ func (l *listener) expect(state string) {
 }
 
 // wait returns what the browser brought back.
-func (l *listener) wait(ctx context.Context, name string) (*auth.AuthorizationResult, error) {
+func (l *listener) wait(ctx context.Context, name string) (url.Values, error) {
 	timer := time.NewTimer(WaitTime)
 	defer timer.Stop()
 	select {
@@ -69,7 +68,7 @@ func (l *listener) wait(ctx context.Context, name string) (*auth.AuthorizationRe
 		case code != "" || q.Get("code") == "":
 			return nil, plugin.Errorf(plugin.CodeUnavailable, "%s: it was not signed in: the authorization server sent the browser back with %.100q", name, code)
 		}
-		return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+		return q, nil
 	case <-timer.C:
 		return nil, plugin.Errorf(plugin.CodeTimeout, "%s: no one signed in within %s; 'mortise mcp sign-in %s' begins again", name, WaitTime, name)
 	case <-ctx.Done():

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -45,16 +46,25 @@ type SignIn struct {
 // request.
 type flow struct {
 	SignIn
-	meta  *http.Client
-	known *remembering // the transport of meta
-	inner *auth.AuthorizationCodeHandler
-	back  *listener
+	back *listener
 
-	mu       sync.Mutex // guards the rest
+	turn   sync.Mutex // held by Authorize, which waits for a person; guards by and config
+	by     *authority // nil until a person has confirmed it
+	config *oauth2.Config
+
+	mu     sync.Mutex // guards the rest; they change under turn alone
+	source oauth2.TokenSource
+	grant  *Grant
+	failed error
+}
+
+// An authority is the authorization server that the server named, once, and a person confirmed.
+// Everything after that uses this value: nothing asks the server again who signs people in.
+type authority struct {
 	issuer   string
-	resource string
-	grant    *Grant
-	failed   error
+	resource string   // what the server calls itself
+	scopes   []string // that it names
+	meta     *oauthex.AuthServerMeta
 }
 
 // Run signs in. It returns when the person has been back from the page, after [WaitTime] at most.
@@ -66,11 +76,7 @@ func (s SignIn) Run(ctx context.Context) (*Grant, error) {
 		return nil, err
 	}
 	defer back.close()
-	f := &flow{SignIn: s, back: back, known: &remembering{next: s.Client.Transport}}
-	f.meta = &http.Client{Transport: f.known, Timeout: s.Client.Timeout, CheckRedirect: s.Client.CheckRedirect}
-	if f.inner, err = auth.NewAuthorizationCodeHandler(f.config()); err != nil {
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: its runner's oauth cannot be used: %w", s.Plugin, err)
-	}
+	f := &flow{SignIn: s, back: back}
 	// A message of the protocol is what the server refuses with the address of its metadata.
 	client := sdk.NewClient(&sdk.Implementation{Name: "mortise", Version: version.Host}, &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
 	mcp := *s.Client
@@ -95,96 +101,84 @@ func (s SignIn) Run(ctx context.Context) (*Grant, error) {
 	return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: its server asks no one to sign in: mount it without oauth", s.Plugin)
 }
 
-// config says how the SDK signs in.
-func (f *flow) config() *auth.AuthorizationCodeHandlerConfig {
-	c := &auth.AuthorizationCodeHandlerConfig{
-		RedirectURL: f.back.url, RequestRefreshToken: true, Client: f.meta,
-		AuthorizationCodeFetcher: f.fetch, NewTokenSource: f.granted,
-		ScopeFilter: func(discovered []string) []string {
-			if len(f.Scopes) > 0 {
-				return slices.Clone(f.Scopes)
-			}
-			return discovered
-		},
-	}
-	if strings.HasPrefix(f.ClientID, "https://") {
-		c.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: f.ClientID}
-	} else if f.ClientID != "" {
-		c.PreregisteredClient = &oauthex.ClientCredentials{ClientID: f.ClientID}
-		if f.ClientSecret != "" {
-			c.PreregisteredClient.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: f.ClientSecret}
-		}
-		return c
-	}
-	c.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-		ClientName: "Mortise (" + f.Plugin + ")", RedirectURIs: []string{f.back.url},
-		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
-	}}
-	return c
-}
-
 // TokenSource implements [auth.OAuthHandler].
-func (f *flow) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
-	return f.inner.TokenSource(ctx)
-}
-
-// Authorize implements [auth.OAuthHandler]: a person confirms who signs them in, and the SDK
-// does the rest.
-func (f *flow) Authorize(ctx context.Context, req *http.Request, resp *http.Response) error {
-	f.mu.Lock()
-	err := f.failed // the SDK asks again with an older message
-	f.mu.Unlock()
-	f.known.forget()
-	if err == nil {
-		err = f.confirm(ctx, resp.Header.Values("WWW-Authenticate"))
-	}
-	if err != nil {
-		_ = resp.Body.Close()
-	} else {
-		err = f.inner.Authorize(ctx, req, resp)
-	}
+func (f *flow) TokenSource(context.Context) (oauth2.TokenSource, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err != nil && f.failed == nil {
-		f.failed = err
+	return f.source, nil
+}
+
+// Authorize implements [auth.OAuthHandler].
+func (f *flow) Authorize(ctx context.Context, _ *http.Request, resp *http.Response) error {
+	_ = resp.Body.Close()
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	if f.failed != nil { // the SDK asks again with an older message
+		return f.failed
 	}
+	err := f.authorize(ctx, resp)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed = err
 	return err
 }
 
-// confirm finds out which authorization server the server names, and asks a person about it.
-func (f *flow) confirm(ctx context.Context, headers []string) error {
-	issuer, err := f.discover(ctx, headers)
+// authorize signs in by the authorization code flow with PKCE. The caller has the turn.
+func (f *flow) authorize(ctx context.Context, resp *http.Response) error {
+	challenges, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
+	if err != nil {
+		return plugin.Errorf(plugin.CodeMalformedResponse, "its server's WWW-Authenticate cannot be read")
+	}
+	if resp.StatusCode == http.StatusForbidden && bearer(challenges, "error") != "insufficient_scope" {
+		return nil // it is sent again, and the answer is final
+	}
+	if f.by == nil {
+		by, err := f.discover(ctx, challenges)
+		if err != nil {
+			return err
+		}
+		if err := f.Confirm(ctx, by.issuer); err != nil {
+			return err
+		}
+		if by.meta, err = f.metadata(ctx, by.issuer); err != nil {
+			return err
+		}
+		f.by = by
+	}
+	if f.config == nil {
+		if f.config, err = f.register(ctx); err != nil {
+			return err
+		}
+	}
+	f.config.Scopes = f.wanted(bearer(challenges, "scope"))
+	code, verifier, err := f.code(ctx)
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	before := f.issuer
-	f.mu.Unlock()
-	switch {
-	case before == issuer:
-		return nil
-	case before != "":
-		return plugin.Errorf(plugin.CodeConflict, "its server named the authorization server %.200s, and then %.200s", before, issuer)
-	}
-	if err := f.Confirm(ctx, issuer); err != nil {
+	token, err := f.config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, f.Client), code,
+		oauth2.VerifierOption(verifier), oauth2.SetAuthURLParam("resource", f.by.resource))
+	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.issuer = issuer
-	return nil
+	return f.granted(token)
 }
 
-// discover returns the issuer that the server's metadata names (RFC 9728), or the server's own
-// origin where there is none, as revision 2025-03-26 has it. The SDK reads the same documents.
-func (f *flow) discover(ctx context.Context, headers []string) (string, error) {
+// bearer returns a parameter of the challenge for a bearer token.
+func bearer(challenges []oauthex.Challenge, name string) string {
+	for _, c := range challenges {
+		if c.Scheme == "bearer" && c.Params[name] != "" {
+			return c.Params[name]
+		}
+	}
+	return ""
+}
+
+// discover returns the authorization server that the server's metadata names (RFC 9728), or the
+// server's own origin where there is none, as revision 2025-03-26 has it.
+func (f *flow) discover(ctx context.Context, challenges []oauthex.Challenge) (*authority, error) {
 	server, err := url.Parse(f.URL)
 	if err != nil {
-		return "", err
-	}
-	challenges, err := oauthex.ParseWWWAuthenticate(headers)
-	if err != nil {
-		return "", plugin.Errorf(plugin.CodeMalformedResponse, "its server's WWW-Authenticate cannot be read")
+		return nil, err
 	}
 	type place struct{ metadata, resource string }
 	var places []place
@@ -200,44 +194,126 @@ func (f *flow) discover(ctx context.Context, headers []string) (string, error) {
 	below.Path, root.Path = wellKnown+"/"+strings.TrimLeft(server.Path, "/"), wellKnown
 	places = append(places, place{below.String(), f.URL}, place{root.String(), origin.String()})
 	for _, p := range places {
-		meta, err := oauthex.GetProtectedResourceMetadata(ctx, p.metadata, p.resource, f.meta)
+		meta, err := oauthex.GetProtectedResourceMetadata(ctx, p.metadata, p.resource, f.Client)
 		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		var ours *plugin.Error
 		switch {
 		case errors.As(err, &ours) && ours.Code == plugin.CodeEgressDenied:
-			return "", ours
+			return nil, ours
 		case err != nil || meta == nil:
 			continue
 		case len(meta.AuthorizationServers) == 0:
-			return "", plugin.Errorf(plugin.CodeMalformedResponse, "its server's metadata names no authorization server")
+			return nil, plugin.Errorf(plugin.CodeMalformedResponse, "its server's metadata names no authorization server")
 		}
-		return meta.AuthorizationServers[0], nil
+		return &authority{issuer: meta.AuthorizationServers[0], resource: meta.Resource, scopes: meta.ScopesSupported}, nil
 	}
-	return origin.String(), nil
+	return &authority{issuer: origin.String(), resource: f.URL}, nil
 }
 
-// fetch sends a person to the page, and waits until they are back.
-func (f *flow) fetch(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-	u, err := url.Parse(args.URL)
+// metadata returns what the authorization server that a person confirmed says of itself. It has
+// to be of that issuer (RFC 8414, 3.3): whatever has a credential in it comes after this check.
+func (f *flow) metadata(ctx context.Context, issuer string) (*oauthex.AuthServerMeta, error) {
+	meta, err := auth.GetAuthServerMetadata(ctx, issuer, f.Client)
 	if err != nil {
 		return nil, err
 	}
-	f.mu.Lock()
-	f.resource = u.Query().Get("resource")
-	f.mu.Unlock()
-	f.back.expect(u.Query().Get("state"))
-	f.Open(args.URL)
-	return f.back.wait(ctx, f.Plugin)
+	base := strings.TrimSuffix(issuer, "/")
+	if meta == nil { // revision 2025-03-26: the endpoints are known without
+		return &oauthex.AuthServerMeta{Issuer: issuer, AuthorizationEndpoint: base + "/authorize", TokenEndpoint: base + "/token", RegistrationEndpoint: base + "/register"}, nil
+	}
+	if strings.TrimSuffix(meta.Issuer, "/") != base {
+		return nil, otherIssuer(meta.Issuer, issuer)
+	}
+	return meta, nil
 }
 
-// granted takes the token that a code was exchanged for.
-func (f *flow) granted(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func otherIssuer(is, confirmed string) error {
+	return plugin.Errorf(plugin.CodeConflict, "the authorization server calls itself %.200q, and %.200q was confirmed: nothing was sent to it", is, confirmed)
+}
+
+// register returns the client that the authorization server knows this host by: one that was
+// registered beforehand, or one that is registered now.
+func (f *flow) register(ctx context.Context) (*oauth2.Config, error) {
+	meta := f.by.meta
+	c := &oauth2.Config{
+		ClientID: f.ClientID, ClientSecret: f.ClientSecret, RedirectURL: f.back.url,
+		Endpoint: oauth2.Endpoint{AuthURL: meta.AuthorizationEndpoint, TokenURL: meta.TokenEndpoint, AuthStyle: oauth2.AuthStyleInParams},
+	}
+	document := strings.HasPrefix(f.ClientID, "https://") // the address of a client's metadata
+	switch {
+	case document && meta.ClientIDMetadataDocumentSupported:
+		c.ClientSecret = ""
+		return c, nil
+	case f.ClientID != "" && !document:
+		if c.ClientSecret != "" && !slices.Contains(meta.TokenEndpointAuthMethodsSupported, "client_secret_post") {
+			c.Endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default of RFC 8414
+		}
+		return c, nil
+	case meta.RegistrationEndpoint == "":
+		return nil, plugin.Errorf(plugin.CodeUnavailable, "its authorization server registers no clients: register one there, and give its client_id in the manifest under runner.oauth")
+	}
+	made, err := oauthex.RegisterClient(ctx, meta.RegistrationEndpoint, &oauthex.ClientRegistrationMetadata{
+		ClientName: "Mortise (" + f.Plugin + ")", RedirectURIs: []string{f.back.url}, ApplicationType: "native",
+		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+	}, f.Client)
+	if err != nil {
+		return nil, err
+	}
+	c.ClientID, c.ClientSecret = made.ClientID, made.ClientSecret
+	if c.ClientSecret != "" && made.TokenEndpointAuthMethod != "client_secret_post" {
+		c.Endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default of RFC 7591
+	}
+	return c, nil
+}
+
+// wanted returns the scopes to ask for: those of the sign-in, of the server's challenge or of its
+// metadata, with those that a round before had.
+func (f *flow) wanted(challenged string) []string {
+	scopes := slices.Clone(f.by.scopes)
+	if challenged != "" {
+		scopes = strings.Fields(challenged)
+	}
+	if len(f.Scopes) > 0 {
+		scopes = slices.Clone(f.Scopes)
+	}
+	const offline = "offline_access" // without which some servers give no refresh token
+	if slices.Contains(f.by.meta.ScopesSupported, offline) {
+		scopes = append(scopes, offline)
+	}
+	if f.grant != nil {
+		scopes = append(scopes, f.grant.Scopes...)
+	}
+	slices.Sort(scopes)
+	return slices.Compact(scopes)
+}
+
+// code sends a person to the page, and waits until they are back with a code.
+func (f *flow) code(ctx context.Context) (code, verifier string, err error) {
+	state := rand.Text()
+	verifier = oauth2.GenerateVerifier()
+	f.back.expect(state)
+	f.Open(f.config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", f.by.resource)))
+	back, err := f.back.wait(ctx, f.Plugin)
+	if err != nil {
+		return "", "", err
+	}
+	// RFC 9207: a code of another authorization server is sent to none.
+	switch iss := back.Get("iss"); {
+	case iss == "" && f.by.meta.AuthorizationResponseIssParameterSupported:
+		return "", "", plugin.Errorf(plugin.CodeConflict, "the answer does not say which authorization server it is of, and %.200q says that its answers do", f.by.issuer)
+	case iss != "" && iss != f.by.meta.Issuer:
+		return "", "", otherIssuer(iss, f.by.issuer)
+	}
+	return back.Get("code"), verifier, nil
+}
+
+// granted takes the token that a code was exchanged for. The caller has the turn.
+func (f *flow) granted(t *oauth2.Token) error {
+	c := f.config
 	g := &Grant{
-		URL: f.URL, Resource: f.resource, Issuer: f.issuer, Token: c.Endpoint.TokenURL, ClientID: c.ClientID, Style: c.Endpoint.AuthStyle,
+		URL: f.URL, Resource: f.by.resource, Issuer: f.by.issuer, Token: c.Endpoint.TokenURL, ClientID: c.ClientID, Style: c.Endpoint.AuthStyle,
 		Scopes: c.Scopes, Access: t.AccessToken, Refresh: t.RefreshToken, Expires: t.Expiry.UTC().Truncate(time.Second),
 	}
 	if t.Expiry.IsZero() {
@@ -250,20 +326,22 @@ func (f *flow) granted(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oa
 		g.Scopes = strings.Fields(scope)
 	}
 	if err := f.Hide(g.Hidden()...); err != nil {
-		return nil, err
+		return err
 	}
 	if !strings.EqualFold(t.Type(), "bearer") {
-		return nil, fmt.Errorf("the token is no bearer token")
+		return fmt.Errorf("the token is no bearer token")
 	}
 	text, err := g.Text()
 	if err == nil {
 		_, err = Parse(text)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f.grant = g
-	return oauth2.StaticTokenSource(t), nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.grant, f.source = g, oauth2.StaticTokenSource(t)
+	return nil
 }
 
 // unsigned says why nothing came of it. What an authorization server answered is not repeated

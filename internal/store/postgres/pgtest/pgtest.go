@@ -123,3 +123,22 @@ func skip(t testing.TB, err error) {
 	fmt.Fprintf(os.Stderr, "not run: %s: %v\n", t.Name(), err)
 	t.Skipf("not run: %v", err)
 }
+
+// Shift sets the clock of a database apart from that of this machine, such as by "-2 hours", for all
+// who connect to it from now on.
+func Shift(t testing.TB, database, by string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for _, statement := range []string{
+		"CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql AS $$ SELECT pg_catalog.clock_timestamp() + interval '" + by + "' $$",
+		"ALTER DATABASE " + pgx.Identifier{conn.Config().Database}.Sanitize() + " SET search_path = public, pg_catalog", // public before what has the function of that name
+	} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
