@@ -79,9 +79,10 @@ func sizeOf(res *plugin.Result) int {
 	return 512 + len(res.Data) + len(res.Summary) + len(res.Diagnostics) + len(res.Skips) + len(res.Citations) + len(res.Members)
 }
 
-// reuse looks for the earlier answer of a pure tool to the same input.
+// reuse looks for the earlier answer of a pure tool to the same input. A call that could not
+// run now gets none: what policy puts before a person, no earlier caller has let out.
 func (a *attempt) reuse() (plugin.Result, bool) {
-	if a.call.Fresh || a.open || a.call.Dry != nil || !cacheable(a.target, a.call) {
+	if a.phase != phaseNew || a.call.Fresh || a.open || a.call.Dry != nil || !cacheable(a.target, a.call) {
 		return plugin.Result{}, false
 	}
 	res, found := a.k.cache.get(a.cacheKey())
