@@ -64,6 +64,10 @@ func (k *Kernel) AwaitWhile(ctx, until context.Context, tenant, id string) (plug
 			if err := k.Reconcile(ctx, tenant, id); err != nil {
 				k.Log.Warn("a call could not be asked how it ended", "call_id", id, "cause", err.Error())
 			}
+		case k.Ledger.IsOurs(row):
+			if err := k.settleOrphan(ctx, row); err != nil {
+				return k.snapshot(tenant, id, row), stuck(id, err)
+			}
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -130,7 +134,7 @@ func (k *Kernel) end(ctx context.Context, row *ledger.CallRow) (plugin.Result, e
 func (k *Kernel) snapshot(tenant, id string, row *ledger.CallRow) plugin.Result {
 	res := plugin.Result{CallID: id, Status: plugin.InProgress, SchemaVersion: plugin.SchemaVersion}
 	if row != nil {
-		res.Operation, res.Version, res.Status = row.Operation, row.Version, ledger.Status(row.State)
+		res.Operation, res.Version, res.Status, res.Labels = row.Operation, row.Version, ledger.Status(row.State), row.Labels
 	}
 	return res
 }
@@ -139,6 +143,7 @@ func (k *Kernel) snapshot(tenant, id string, row *ledger.CallRow) plugin.Result 
 func (k *Kernel) answer(tenant, operation string, prior *ledger.Prior) (plugin.Result, error) {
 	res := plugin.Result{
 		CallID: prior.CallID, Operation: operation, Status: ledger.Status(prior.State), SchemaVersion: plugin.SchemaVersion, Replayed: true,
+		Labels: prior.Labels,
 	}
 	switch {
 	case prior.State == ledger.Pending:
