@@ -18,7 +18,7 @@ import (
 type Message struct {
 	Text     string
 	From     plugin.Principal // whose rights the turn has
-	Asker    string           // who is known to have sent it, see [plugin.Call]; "" for a channel's sender
+	Asker    string           // who is known to have sent it, see [plugin.Call]; required, but for a channel's sender
 	Role     string           // what they are to the agent: owner, user, guest
 	Channel  string           // the namespace it came by; "" for none
 	Room     string           // in which of its rooms; "" for none
@@ -71,6 +71,9 @@ const MaxText = 64 << 10
 func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audience) (a Answer, err error) {
 	if len(m.Text) > MaxText || strings.ContainsRune(m.Text, 0) {
 		return a, plugin.Errorf(plugin.CodeInvalidInput, "a message has at most %d bytes and no NUL; this one has %d", MaxText, len(m.Text))
+	}
+	if m.asker() == "" {
+		return a, plugin.Errorf(plugin.CodeInternal, "a message to agent %s names no asker, so no one could approve what its turn asks for", i.key.Agent)
 	}
 	// Turn: only this turn adds to the conversation until it is over.
 	ctx, c, end, err := i.take(ctx, session)
