@@ -46,6 +46,7 @@ type Audience struct {
 	Using func(u Use)                 // a tool is about to be used
 	Used  func(u Use)                 // it was
 	Ask   func(u Use) (*Reply, error) // a person is to say whether a tool may be used; without it the turn goes on, and the question stays open
+	Waits func(u Use)                 // a tool waits for a person who is not here; called only without Ask
 }
 
 // A Reply is how a call ended that waited for a person.
@@ -279,6 +280,7 @@ type turn struct {
 	usage    *llm.CallUsage
 	lease    string
 	said     int64           // the n of what the agent said last
+	settled  []string        // calls that were owed, whose end is kept with the results of this move
 	known    []MemoryRow     // what it remembers of what is talked about
 	read     func() []string // the labels of what was read from its memory
 	answer   Answer
@@ -398,12 +400,20 @@ func (t *turn) act(ctx context.Context, uses []llm.ToolUse, last bool) error {
 		results = append(results, llm.ToolResult{ID: wish.ID, Name: wish.Name, Text: u.Text, Failed: u.Code != ""})
 	}
 	// What was asked for has an answer on record, however the turn ends.
-	var also func(tx Tx, n int64) error
-	if last && stop == nil {
-		also = func(tx Tx, _ int64) error { return t.answered(tx, replyCut) }
+	also := func(tx Tx, _ int64) error {
+		for _, call := range t.settled {
+			if _, err := t.forget(tx, call); err != nil {
+				return err
+			}
+		}
+		if last && stop == nil {
+			return t.answered(tx, replyCut)
+		}
+		return nil
 	}
 	if err := t.keep(ctx, t.session, t.lease, llm.Message{Role: llm.ToolRole, Results: results}, t.call.Trace.Step, t.answer.Labels, also); err != nil && stop == nil {
 		return err
 	}
+	t.settled = nil
 	return stop
 }
