@@ -121,8 +121,8 @@ func TestATurnNeedsAnAsker(t *testing.T) {
 	}
 }
 
-// Whoever has an agent asked, and whenever: the calls of its turn name who is known to ask, with
-// the rights and the labels of the call that asks.
+// The calls of a turn name the asker of the call that had the agent asked, and have its rights and
+// its labels: of a question as of a schedule.
 func TestATurnIsInTheNameOfTheCallThatAsksForIt(t *testing.T) {
 	t.Parallel()
 	for name, ask := range map[string]func(d *desk, by *plugin.Call) error{

@@ -280,7 +280,7 @@ const maxAsked = 3
 
 type askedKey struct{}
 
-// Ask has an agent answer one message, in a conversation of its own.
+// Ask has an agent answer one message of a call, in a conversation of its own.
 func (a *Agents) Ask(ctx context.Context, by *plugin.Call, id, text string) (Answer, error) {
 	depth, _ := ctx.Value(askedKey{}).(int)
 	if depth == maxAsked {
@@ -294,14 +294,14 @@ func (a *Agents) Ask(ctx context.Context, by *plugin.Call, id, text string) (Ans
 	return i.once(ctx, Source{Channel: Called, Kind: "api", Peer: by.Trace.Correlation}, messageOf(by, text, "user"))
 }
 
-// messageOf returns what a call says to an agent: with the rights of the call, with its labels,
-// and in the name of whoever is known to have made it.
+// messageOf returns the message of a call to an agent. It has the rights, the asker and the labels
+// of the call.
 func messageOf(by *plugin.Call, text, role string) Message {
 	return Message{Text: text, From: by.Principal, Asker: by.Asker, Role: role, Labels: by.Labels}
 }
 
-// Fire gives a time of one of the agent's schedules its turn. kind is cron or
-// once.
+// Fire gives a time of one of the agent's schedules its turn, in the call that the
+// schedule makes. kind is cron or once.
 func (a *Agents) Fire(ctx context.Context, by *plugin.Call, id, schedule, kind, prompt string) (Answer, error) {
 	i, err := a.Instance(ctx, by.Tenant, id)
 	if err != nil {

@@ -130,9 +130,9 @@ func (t *turn) use(ctx context.Context, u *Use, cut bool) (err error) {
 	return nil
 }
 
-// ask asks the audience about a call that waits for approval, nil where it has no answer or
-// there is no one to ask. The end of the call is owed before: a turn that dies while it asks
-// leaves it to whoever sees the call end.
+// ask asks the audience about a call that waits for approval. It returns nil if the audience has
+// no answer, or cannot be asked. The end of the call is owed before it asks: if the turn dies
+// meanwhile, the host that sees the call end tells the conversation.
 func (t *turn) ask(ctx context.Context, u *Use, after *After) (*Reply, error) {
 	if t.audience.Ask == nil {
 		if t.audience.Waits != nil {

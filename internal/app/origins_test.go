@@ -439,8 +439,8 @@ func origins(t *testing.T) (names []string) {
 	return names
 }
 
-// TestWhatATurnAsksForNamesWhoAsks: whoever has an agent take a turn, a person who has no part in
-// it can approve what the agent asks for.
+// TestWhatATurnAsksForNamesWhoAsks: on each way to a turn of an agent, a person who has no part in
+// it can approve the calls of the agent.
 func TestWhatATurnAsksForNamesWhoAsks(t *testing.T) {
 	t.Parallel()
 	model := newTalker(t)

@@ -69,6 +69,17 @@ var shortcuts = map[string]shortcut{
 		},
 		take: again, runs: true,
 	},
+	"a decision that policy keeps": {
+		prepare: func(t *testing.T, g *gated, call plugin.Call) {
+			call.Fresh = true
+			once(t, g, call)
+		},
+		take: func(t *testing.T, g *gated, call plugin.Call) (plugin.Result, error) {
+			call.Fresh = true
+			return g.Call(t.Context(), call)
+		},
+		runs: true,
+	},
 	"the same key": {
 		prepare: func(t *testing.T, g *gated, call plugin.Call) { _, _ = under("k", again)(t, g, call) },
 		take:    under("k", again), own: true,
@@ -98,9 +109,9 @@ var shortcuts = map[string]shortcut{
 	},
 }
 
-// TestNoShortcutLeadsPastAVerdict: on every way to an answer, policy is asked as it is now.
-// Without its word nothing runs, and nobody gets an answer but who had it before. The one
-// exception is a dry run of something with effects, which has none.
+// TestNoShortcutLeadsPastAVerdict: on every way to an answer, policy is asked as it is now. If it
+// does not allow the call, nothing runs, and the caller gets no answer but that of an earlier call
+// of their own. The one exception is a dry run of an operation with effects.
 func TestNoShortcutLeadsPastAVerdict(t *testing.T) {
 	t.Parallel()
 	kinds := map[plugin.Kind]func(*plugin.Target){

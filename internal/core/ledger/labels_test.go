@@ -42,7 +42,7 @@ func TestAStoredAnswerHasItsLabels(t *testing.T) {
 	}
 }
 
-// The labels of an outcome include those of its call, and labels that nobody gave are untrusted.
+// The labels of an outcome include those of its call. An outcome without labels is untrusted.
 func TestLabelsOfAnOutcomeOnlyGrow(t *testing.T) {
 	t.Parallel()
 	row := &CallRow{Labels: []string{"of the call"}}
@@ -62,8 +62,8 @@ func TestLabelsOfAnOutcomeOnlyGrow(t *testing.T) {
 	}
 }
 
-// MayResume says of an attempt that nobody can record what recovery makes of it: whoever hears
-// that a call is not repeated can rely on it.
+// MayResume reports of an attempt that cannot be recorded what recovery makes of it: a caller can
+// rely on hearing that a call is not repeated.
 func TestWhatMayResumeIsWhatRecoveryRunsAgain(t *testing.T) {
 	t.Parallel()
 	effects := map[string][]effectRow{

@@ -196,7 +196,7 @@ func TestAServerThatKeepsNoSessionIsNotSaidToHaveHadTheCall(t *testing.T) {
 }
 
 // TestACallThatIsAtWorkOutlivesTheSessionOfTheNext: a server that ends a session may still answer
-// the calls that it took in it. The host goes on waiting for them while others begin anew.
+// the calls that it took in it. The host waits for them while others begin a new session.
 func TestACallThatIsAtWorkOutlivesTheSessionOfTheNext(t *testing.T) {
 	t.Parallel()
 	f := newForgetful(t, "")
