@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -163,7 +164,7 @@ func Pause(ctx context.Context, d time.Duration) {
 // standing returns the result of a call that has not ended, as its row has it.
 func standing(row *CallRow) plugin.Result {
 	res := plugin.Result{
-		CallID: row.ID, Operation: row.Operation, Version: row.Version, Status: plugin.InProgress, SchemaVersion: plugin.SchemaVersion, Labels: row.Labels,
+		CallID: row.ID, Operation: row.Operation, Version: row.Version, Status: plugin.InProgress, SchemaVersion: plugin.SchemaVersion, Labels: ledger.Labels(row),
 	}
 	if row.State == CallPending {
 		res.Status = plugin.PendingApproval

@@ -70,13 +70,6 @@ func (a *attempt) mayResume() bool {
 	return a.journal.MayResume()
 }
 
-// stuck is why a call is not waited for that this process should be at work on, and is not.
-func stuck(id string, cause error) error {
-	e := plugin.Errorf(plugin.CodeUnavailable, "call %s is in progress, and this host cannot go on with it (%s); it goes on once a host can write again", id, reason(cause))
-	e.Err = cause
-	return e
-}
-
 // mayHaveActed reports whether this attempt of the call, or one before it, can
 // have had an effect.
 func (a *attempt) mayHaveActed() bool {

@@ -182,9 +182,17 @@ func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin
 	return nil
 }
 
+// Labels returns the labels of a call, nil if it has none.
+func Labels(row *CallRow) []string {
+	if len(row.Labels) == 0 {
+		return nil
+	}
+	return row.Labels
+}
+
 // priorOf reads the answer that row keeps.
 func priorOf(ctx context.Context, r Reader, row *CallRow) (*Prior, error) {
-	p := &Prior{CallID: row.ID, State: row.State, Fingerprint: row.Fingerprint, Principal: row.Principal, Labels: row.Labels}
+	p := &Prior{CallID: row.ID, State: row.State, Fingerprint: row.Fingerprint, Principal: row.Principal, Labels: Labels(row)}
 	if row.State == Pending {
 		asked, err := r.Approvals(ctx, approvalFilter{Tenant: row.Tenant, SubjectID: row.ID, Limit: 1})
 		if err != nil {
@@ -230,7 +238,9 @@ func priorOf(ctx context.Context, r Reader, row *CallRow) (*Prior, error) {
 	if p.Result, p.Err, labels, err = decodeAnswer(body); err != nil {
 		return nil, errors.Join(fmt.Errorf("the stored answer of call %s cannot be read", row.ID), err)
 	}
-	p.Labels = plugin.Labels(p.Labels, labels)
+	if len(labels) > 0 {
+		p.Labels = plugin.Labels(p.Labels, labels)
+	}
 	if p.Result != nil {
 		p.Result.Labels = p.Labels
 	}
