@@ -17,6 +17,8 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false -tags=grpcnotrace
 # garbage below this size.
 GOMEMLIMIT ?= 1500MiB
 COMPILE := CGO_ENABLED=0 GOGC=off GOMEMLIMIT=$(GOMEMLIMIT) $(GO) build
+# A file that is the same keeps its time: results of tests that read it stay cached.
+INSTALL := install -C -m 755
 LISTEN  ?= 127.0.0.1:8080
 TARGETS ?=
 PKG     ?=
@@ -31,11 +33,12 @@ build: ## build bin/mortise, with the programs that it carries, and the plugin i
 	@$(COMPILE) -ldflags="-s -w -buildid=" -o bin/made/ \
 		./cmd/cage ./cmd/docread ./cmd/pack ./cmd/pcapsum ./plugins/outreach/write_outcome $(OTHERS)
 	mkdir -p $(dir $(PCAPSUM))
-	mv bin/made/cage $(CAGE)
-	mv bin/made/pcapsum $(PCAPSUM)
-	mv bin/made/write_outcome plugins/outreach/write_outcome/write_outcome
+	$(INSTALL) bin/made/cage $(CAGE)
+	$(INSTALL) bin/made/pcapsum $(PCAPSUM)
+	$(INSTALL) bin/made/write_outcome plugins/outreach/write_outcome/write_outcome
 	bin/made/pack bin/made/docread $(DOCREAD) $(PCAPSUM) plugins/bin/pcapsum.gz
-	$(COMPILE) -ldflags="-s -w" -o $(BIN) ./cmd/mortise
+	$(COMPILE) -ldflags="-s -w" -o bin/made/mortise ./cmd/mortise
+	$(INSTALL) bin/made/mortise $(BIN)
 
 .PHONY: dist
 dist: ## write a release to dist: archives, bundles for Claude Desktop, the plugin for Claude Code, their sums

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -119,13 +120,19 @@ type Principal struct {
 	Groups []string `json:"groups,omitempty"`
 }
 
-// Member returns the name of the principal in configuration and messages: the id for a
-// user, service::id or agent::id for the others, so that names of two types never collide.
+// Member returns the name of the principal in configuration, rows, entries and messages: the
+// id for a user, service::id or agent::id for the others. A user whose id begins like such a
+// name is user::id, so that no two principals have one name.
 func (p Principal) Member() string {
-	if p.Type == "" || p.Type == "user" {
-		return p.ID
+	if p.Type != "" && p.Type != "user" {
+		return p.Type + "::" + p.ID
 	}
-	return p.Type + "::" + p.ID
+	for _, kind := range [...]string{"user::", "service::", "agent::"} {
+		if strings.HasPrefix(p.ID, kind) {
+			return "user::" + p.ID
+		}
+	}
+	return p.ID
 }
 
 // An Origin is the surface that a call came in through.

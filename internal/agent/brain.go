@@ -42,7 +42,7 @@ func (c chat) next(ctx context.Context, t thought) llm.Move {
 		tools[i] = llm.Tool{Name: tool.Name, Description: tool.Description, Schema: tool.Schema}
 	}
 	by := llm.Caller{
-		Tenant: t.call.Tenant, Principal: t.call.Principal.ID, Session: t.call.Session, Call: t.call.Trace.Step,
+		Tenant: t.call.Tenant, Principal: t.call.Principal.Member(), Session: t.call.Session, Call: t.call.Trace.Step,
 		Operation: "agent/" + t.agent, Plugin: "agent", Version: "1.0.0", Labels: t.call.Labels, Usage: t.usage,
 	}
 	var hints *llm.Hints

@@ -206,7 +206,7 @@ func (a *App) refused(log *slog.Logger, r service.Refusal) {
 		PackageDigest: r.Target.Package.Digest, Kind: r.Target.Operation.Kind, Effects: r.Target.Operation.Effects,
 		Status: plugin.InProgress, Error: &plugin.ErrorRecord{Code: r.Err.Code, Message: r.Err.Message},
 		Correlation: r.Call.Trace.Correlation, Workflow: r.Call.Trace.Workflow, Step: r.Call.Trace.Step,
-		Principal: r.Call.Principal.ID, Actor: r.Call.Actor, Origin: r.Call.Origin, Parent: r.Call.Parent, Session: r.Call.Session,
+		Principal: r.Call.Principal.Member(), Actor: r.Call.Actor, Origin: r.Call.Origin, Parent: r.Call.Parent, Session: r.Call.Session,
 		Dry: r.Call.Dry != nil, SchemaVersion: plugin.SchemaVersion,
 	}
 	if err := a.Ledger.Record(context.Background(), r.Call.Tenant, plugin.EntryServiceRefused, &rec, time.Now(), false); err != nil {

@@ -100,7 +100,7 @@ func (a *App) configure(o Options) (err error) {
 	a.live.options = o
 	a.live.now.Store(&a.Config)
 	a.live.level.Set(setup.LogLevel(a.Config.Log.Level))
-	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge), OwnApproval: a.Config.Approvals.Self, Subscribe: a.Config.Plugins.Subscribe, MostSecrets: a.Config.Limits.PrincipalSecrets, MostTokens: a.Config.Limits.PrincipalTokens}
+	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge), Providers: host.Providers(a.Config), OwnApproval: a.Config.Approvals.Self, Subscribe: a.Config.Plugins.Subscribe, MostSecrets: a.Config.Limits.PrincipalSecrets, MostTokens: a.Config.Limits.PrincipalTokens}
 	as := o.As
 	if o.Tenant != "" && o.Tenant != a.Config.Tenant {
 		as = "" // a name of the tenant's; who acts for the site is its owner
@@ -281,16 +281,16 @@ func (a *App) openCatalog(ctx context.Context) (err error) {
 	if a.Config.Database != "" {
 		archive = installed.NewArchive(a.root().Store)
 	}
-	catalog := installed.New(a.own, a.Config.Tenant, a.Principal.ID)
+	catalog := installed.New(a.own, a.Config.Tenant, a.Principal.Member())
 	if a.site != nil {
-		catalog = installed.NewOf(a.own, a.Config.Tenant, a.Principal.ID)
+		catalog = installed.NewOf(a.own, a.Config.Tenant, a.Principal.Member())
 	}
 	a.Registry, err = registry.Open(ctx, registry.Options{
 		Dir:     a.dir("packages"),
 		Catalog: catalog,
 		Held:    a.own.PackageHeld, Turn: a.turn,
 		Archive:  archive,
-		Approver: a.Principal.ID, Complete: func() bool { return a.Runner.Level() == string(sandbox.Full) },
+		Approver: a.Principal.Member(), Complete: func() bool { return a.Runner.Level() == string(sandbox.Full) },
 		Bindings: setup.Bindings(a.Config.Bindings, a.ConfigPath),
 		Describe: a.describe, Define: a.define, Trust: a.Config.Plugins.Trust,
 		Bundled: plugins.Files, BundledDirs: plugins.Dirs, Builtin: toolset.BuiltIn,

@@ -2,10 +2,13 @@ package app_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
 	"github.com/mortise-dev/mortise/plugin"
@@ -138,5 +141,53 @@ func TestATokenWithOperationsMakesNoPlan(t *testing.T) {
 	}
 	if v, err := as("upper/*").Cancel(t.Context(), made.plan, ""); plugin.CodeOf(err) == plugin.CodePolicyDenied {
 		t.Errorf("a token with a list can stop plans: %v, %v", v, err)
+	}
+}
+
+// A stored policy counts on every node: one that cannot use it, because a file of its own has a
+// policy of the same @id, allows nothing and says that it is not ready, until it can.
+func TestANodeThatCannotUseTheStoredPoliciesAllowsNothing(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Open(t)
+	one := node(t, url, "")
+	register(t, one, upper(t), false)
+	home := t.TempDir()
+	key, err := os.ReadFile(filepath.Join(one.Home, "ledger.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, home, "ledger.key", string(key))
+	write(t, home, "mortise.yaml", "policy: {files: [own.cedar]}\n")
+	write(t, home, "own.cedar", `@id("stop") permit (principal == User::"ann", action, resource);`)
+	two, err := app.Open(t.Context(), app.Options{Home: home, Database: url, Standby: true, Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := two.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if res, err := call(t, two, "upper", `{"text":"before"}`); err != nil || string(res.Data) != `"BEFORE"` {
+		t.Fatalf("%s, %v", res.Data, err)
+	}
+	if err := two.Healthy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	policies := one.As(one.Principal).Policies()
+	if _, err := policies.Put(t.Context(), "emergency", []byte(`@id("stop") forbid (principal, action == Action::"execute", resource);`), ""); err != nil {
+		t.Fatal(err)
+	}
+	testwait.Until(t, "the other node is not ready", func() bool { return two.Healthy(t.Context()) != nil })
+	if _, err := call(t, two, "upper", `{"text":"after"}`); plugin.CodeOf(err) != plugin.CodePolicyDenied && plugin.CodeOf(err) != plugin.CodeNotFound { // it may not know of it either
+		t.Errorf("on the node that cannot use the policies a call that they forbid is answered %v", err)
+	}
+	// Its administrator can take it back there too.
+	if _, err := two.As(two.Principal).Policies().Delete(t.Context(), "emergency", ""); err != nil {
+		t.Fatal(err)
+	}
+	testwait.Until(t, "the other node is ready again", func() bool { return two.Healthy(t.Context()) == nil })
+	if res, err := call(t, two, "upper", `{"text":"again"}`); err != nil || string(res.Data) != `"AGAIN"` {
+		t.Errorf("%s, %v", res.Data, err)
 	}
 }

@@ -37,10 +37,16 @@ func (a *App) backups() archive.Series {
 	return archive.Series{Home: a.Home, Config: a.ConfigPath, Database: a.Config.Database, Settings: a.live.now.Load().Backups}
 }
 
-// Healthy returns nil while the host can do what it is for.
+// Healthy returns nil while the host can do what it is for: its ledger is written, its store
+// answers, and the policies that decide are those that are stored.
 func (a *App) Healthy(ctx context.Context) error {
 	if err := a.Ledger.Writing(); err != nil {
 		return fmt.Errorf("the ledger is not written: %w", err)
+	}
+	for _, t := range append(a.others.Now(), a) {
+		if err := t.Policy.Behind(); err != nil {
+			return fmt.Errorf("the stored policies of tenant %s cannot be used on this node: %w", t.Config.Tenant, err)
+		}
 	}
 	_, err := a.own.Agents(ctx, a.Config.Tenant)
 	return err
@@ -115,6 +121,10 @@ func (a *App) follow(log *slog.Logger) {
 		a.Policy.Follow(ctx, followEvery, func(err error) {
 			if err == nil {
 				log.Info("the policies can be used again", "policy", a.Policy.Version())
+				return
+			}
+			if a.Policy.Behind() != nil {
+				log.Error("the policies that are stored cannot be used; nothing is allowed until they can", "policy", a.Policy.Version(), "cause", err.Error())
 				return
 			}
 			log.Error("the policies cannot be used; those before stay in force", "policy", a.Policy.Version(), "cause", err.Error())

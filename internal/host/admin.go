@@ -50,7 +50,8 @@ func (a Admin) MayWatch(ctx context.Context) error {
 }
 
 // A RecoveryStatus says whether a host is in recovery, and what would go on by
-// itself once it is not.
+// itself once it is not. Why it is, and the heads of the ledger, are for who may end the
+// recovery; the counts are for the administrator.
 type RecoveryStatus struct {
 	Recovery *Recovery `json:"recovery"`
 	Queued   int       `json:"queued_calls"`
@@ -65,6 +66,11 @@ func (a Admin) Recovery(ctx context.Context) (s RecoveryStatus, err error) {
 	err = a.g.Store.Snapshot(ctx, func(r Reader) (err error) {
 		if s.Recovery, err = readRecovery(everywhere(ctx), r); err != nil {
 			return err
+		}
+		if _, site := a.g.ofSite(RecoveryPlugin); site {
+			s.Recovery = nil
+		} else if s.Recovery != nil && !a.all(RecoveryPlugin) {
+			s.Recovery = &Recovery{Since: s.Recovery.Since}
 		}
 		if !a.unbounded() { // the counts are of what all do
 			return nil
@@ -102,7 +108,7 @@ func (a Admin) Recovery(ctx context.Context) (s RecoveryStatus, err error) {
 func (a Admin) ConfirmRecovery(ctx context.Context, reason string) (Recovery, error) {
 	u := use{plugin.EntryRecoveryRefused, "recovery", "end", "end the recovery"}
 	if a.by.Type == "agent" {
-		return Recovery{}, a.g.refuse(ctx, a.by, u, plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot end the recovery; a person has to", a.by.ID), plugin.Decision{})
+		return Recovery{}, a.g.refuse(ctx, a.by, u, plugin.Errorf(plugin.CodeApprovalSelf, "%s cannot end the recovery; a person has to", a.by.Member()), plugin.Decision{})
 	}
 	if err := a.g.authorise(ctx, a.by, a.g.part(RecoveryPlugin), u); err != nil {
 		return Recovery{}, err

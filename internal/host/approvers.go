@@ -29,7 +29,7 @@ type Approvers struct {
 func (a *Approvers) MayApprove(ctx context.Context, row *ApprovalRow, by plugin.Principal) error {
 	return a.each(ctx, row, by, func(t *plugin.Target, q *policy.Question) error {
 		if d := a.Policy.Ask(q); d.Verdict != plugin.Allow {
-			return plugin.Errorf(plugin.CodePolicyDenied, "%s may not approve %s: %s", by.ID, t.Name(), d.Reasons[0])
+			return plugin.Errorf(plugin.CodePolicyDenied, "%s may not approve %s: %s", by.Member(), t.Name(), d.Reasons[0])
 		}
 		return nil
 	})

@@ -50,7 +50,7 @@ func (b Browsers) List(ctx context.Context) ([]BrowserSession, error) {
 	rows, err := b.own(ctx)
 	for _, row := range rows {
 		listed = append(listed, BrowserSession{
-			ID: row.ID, Current: b.caller != nil && b.caller.Session == row.ID, Identity: row.Asker, Groups: append([]string{}, row.Groups...), CreatedAt: row.CreatedAt, SignedInAt: row.SignedInAt,
+			ID: row.ID, Current: b.caller != nil && b.caller.Session == row.ID, Identity: row.Asker, Groups: append([]string{}, b.g.given(&row)...), CreatedAt: row.CreatedAt, SignedInAt: row.SignedInAt,
 			ExpiresAt: row.ExpiresAt, UsedAt: row.UsedAt, UsedFrom: row.UsedFrom,
 		})
 	}
@@ -110,8 +110,8 @@ type SignIn struct {
 	Invitation      string // the secret of an invitation that they presented, or ""
 	Replaces        string // the secret of the session that the browser had, or ""
 
-	At     time.Time // when they proved who they are; zero where the provider does not say, which counts as long ago
-	Groups []string  // that the provider gave, as the configuration maps them
+	At    time.Time // when they proved who they are; zero where the provider does not say, which counts as long ago
+	Given []string  // what its groups claim says; see [SaidGroups]
 }
 
 // Begin signs in the user whom an issuer's subject belongs to, or becomes by an open
@@ -253,12 +253,12 @@ func (s SignIns) begin(ctx context.Context, tx Tx, user *userRow, asker string, 
 		signedIn = now
 	}
 	row := browserRow{
-		Tenant: s.g.Tenant, ID: randomText(10), Hash: hashToken(secret), User: user.ID, Asker: asker, CreatedAt: now, SignedInAt: signedIn, ExpiresAt: now.Add(SessionLife), Groups: in.Groups,
+		Tenant: s.g.Tenant, ID: randomText(10), Hash: hashToken(secret), User: user.ID, Asker: asker, CreatedAt: now, SignedInAt: signedIn, ExpiresAt: now.Add(SessionLife), Given: givenBy(in.Given),
 	}
 	if err := tx.InsertBrowserSession(row); err != nil {
 		return "", expires, err
 	}
-	return secret, row.ExpiresAt, s.g.Note(tx, personOf(user), plugin.EntrySignedIn, row.ID, signInEvidence(&row))
+	return secret, row.ExpiresAt, s.g.Note(tx, personOf(user), plugin.EntrySignedIn, row.ID, s.g.signInEvidence(&row))
 }
 
 // alive reports whether a session has not ended by itself.
@@ -290,7 +290,7 @@ func (s SignIns) Caller(ctx context.Context, secret, from string) (Caller, error
 		at := now.UTC().Truncate(time.Microsecond)
 		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseBrowserSession(row.Tenant, row.ID, at, from) }) // it only says what happened
 	}
-	who.Groups = row.Groups
+	who.Groups = g.given(row)
 	asker := askerIn(row, user)
 	return Caller{Principal: who, Asker: asker, Invited: asker != row.Asker, Session: row.ID, SignedInAt: row.SignedInAt, Scopes: Scopes, home: home}, nil
 }
@@ -322,7 +322,7 @@ func (s SignIns) find(ctx context.Context, secret string) (*browserRow, *userRow
 	if err != nil {
 		return nil, nil, err
 	}
-	if row == nil || !s.alive(row, time.Now()) {
+	if row == nil || !s.alive(row, time.Now()) || !s.g.signsIn(row) {
 		return nil, nil, errSession
 	}
 	user, err := s.g.Store.User(everywhere(ctx), row.User)
@@ -342,10 +342,10 @@ func (s SignIns) None(ctx context.Context) (bool, error) {
 }
 
 // signInEvidence is what the ledger keeps of a session that begins.
-func signInEvidence(row *browserRow) map[string]any {
+func (g *Guard) signInEvidence(row *browserRow) map[string]any {
 	body := map[string]any{"identity": row.Asker, "user": row.User}
-	if len(row.Groups) > 0 {
-		body["groups"] = row.Groups
+	if groups := g.given(row); len(groups) > 0 {
+		body["groups"] = groups
 	}
 	return body
 }

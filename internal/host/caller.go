@@ -111,5 +111,17 @@ func (g *Guard) covered(ctx context.Context, c *Caller, scope, action, ref, name
 	return g.refuse(ctx, c.Principal, use{kind: plugin.EntryTokenRefused, subject: c.proof(), action: action}, why, plugin.Decision{})
 }
 
+// letsIn refuses a caller who may not let anyone in as a principal, on the record. A user, an
+// invitation, an identity link, a channel and a token each let someone in, who then has neither
+// the scopes nor the operations of the token that did it, and stays when that token is revoked:
+// it takes the scope admin, without a list of operations.
+func (g *Guard) letsIn(ctx context.Context, c *Caller, u use) error {
+	if c == nil || c.Has(ScopeAdmin) && len(c.Operations) == 0 {
+		return nil
+	}
+	why := plugin.Errorf(plugin.CodePolicyDenied, "%s is not for letting others in: %s takes the scope %s, without a list of operations", c.proof(), u.action, ScopeAdmin)
+	return g.refuse(ctx, c.Principal, u, why, plugin.Decision{})
+}
+
 // proof names what a caller was authenticated by, for the record.
 func (c Caller) proof() string { return cmp.Or(c.Token, c.Asker) }

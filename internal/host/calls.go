@@ -85,10 +85,10 @@ func (c Calls) Control(ctx context.Context, id, action string) (*CallRow, error)
 	return nil, c.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: row.ID, action: action}, MissingCall(id))
 }
 
-// made reports whether they made a call. The row has the id alone: what was asked
-// says of which type the principal was, for as long as that is kept.
+// made reports whether they made a call. Rows once had the id of a principal alone: what was
+// asked says of which type it was, for as long as that is kept.
 func (c Calls) made(ctx context.Context, row *CallRow) (bool, error) {
-	if row.Principal != c.by.ID {
+	if row.Principal != c.by.Member() {
 		return false, nil
 	}
 	asked, err := c.approvers.callAsked(ctx, row.Tenant, row.ID)
@@ -110,7 +110,7 @@ func (c Calls) List(ctx context.Context, f CallFilter) ([]CallRow, error) {
 
 // Own returns calls that they made, whatever else they may see, the newest first.
 func (c Calls) Own(ctx context.Context, f CallFilter) ([]CallRow, error) {
-	f.Tenant, f.Principal = c.g.Tenant, c.by.ID
+	f.Tenant, f.Principal = c.g.Tenant, c.by.Member()
 	return theirs(f.Limit, func(limit int, last *CallRow) ([]CallRow, error) {
 		f.Limit = limit
 		if last != nil {

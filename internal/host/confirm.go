@@ -43,7 +43,7 @@ func (a Approvals) Confirm(ctx context.Context, id string, approve bool, reason 
 // confirmable returns nil if the caller may confirm what an approval is for. It records nothing.
 func (a Approvals) confirmable(ctx context.Context, row *ApprovalRow) error {
 	if row.SubjectKind != SubjectCall || row.Requester != a.by.Member() || a.by.Type == "agent" {
-		return plugin.Errorf(plugin.CodeApprovalSelf, "%s did not ask for approval %s, so it is not theirs to confirm", a.by.ID, row.ID)
+		return plugin.Errorf(plugin.CodeApprovalSelf, "%s did not ask for approval %s, so it is not theirs to confirm", a.by.Member(), row.ID)
 	}
 	if a.caller != nil {
 		name, ref, err := a.lets(ctx, row)
@@ -51,12 +51,12 @@ func (a Approvals) confirmable(ctx context.Context, row *ApprovalRow) error {
 			return err
 		}
 		if !a.caller.Has(ScopeApprove) || !a.caller.Covers(name) {
-			return plugin.Errorf(plugin.CodeScopeDenied, "the token of %s is not for approving %s", a.by.ID, ref)
+			return plugin.Errorf(plugin.CodeScopeDenied, "the token of %s is not for approving %s", a.by.Member(), ref)
 		}
 	}
 	return a.approvers.each(ctx, row, a.by, func(_ *plugin.Target, q *policy.Question) error {
 		if !a.g.Policy.ConfirmsSelf(q) {
-			return plugin.Errorf(plugin.CodeApprovalSelf, "no permit with @self lets %s confirm their own call", a.by.ID)
+			return plugin.Errorf(plugin.CodeApprovalSelf, "no permit with @self lets %s confirm their own call", a.by.Member())
 		}
 		return nil
 	})

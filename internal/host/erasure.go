@@ -106,7 +106,7 @@ func (a Admin) Erase(ctx context.Context, name string, dry bool) (Erasure, error
 		return Erasure{}, err
 	}
 	if a.by.Type == "agent" {
-		return Erasure{}, a.g.refuse(ctx, a.by, u, plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot erase; a person has to", a.by.ID), plugin.Decision{})
+		return Erasure{}, a.g.refuse(ctx, a.by, u, plugin.Errorf(plugin.CodeApprovalSelf, "%s cannot erase; a person has to", a.by.Member()), plugin.Decision{})
 	}
 	if err := a.g.recent(ctx, a.caller, u); err != nil {
 		return Erasure{}, err

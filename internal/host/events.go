@@ -218,7 +218,7 @@ func (e Events) sees(ctx context.Context, noun string, entry *tail.Entry) (bool,
 	if e.api.kept().unbounded() {
 		return true, nil
 	}
-	key := seenKey{e.api.host.parts.Guard.Policy.Version() + "\x00" + principal.Name(e.api.by) + "\x00" + strings.Join(e.api.by.Scopes, "\x00"), entry.Hash}
+	key := seenKey{e.api.host.parts.Guard.Policy.Version() + "\x00" + principal.Key(e.api.by), entry.Hash}
 	if sees, known := e.seen.get(key); known {
 		return sees, nil
 	}

@@ -82,7 +82,7 @@ func (c Calls) Cancel(ctx context.Context, id, reason string) (*CallRow, error) 
 	if row == nil {
 		return nil, MissingCall(id)
 	}
-	was, err := c.host.parts.Kernel.Cancel(ctx, row.Tenant, row.ID, c.by.ID, reason)
+	was, err := c.host.parts.Kernel.Cancel(ctx, row.Tenant, row.ID, c.by.Member(), reason)
 	if err != nil {
 		return nil, err
 	}

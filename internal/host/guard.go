@@ -54,6 +54,7 @@ type Guard struct {
 	OwnApproval bool // the owner may agree to what they asked for, at a terminal
 
 	SignInAge time.Duration // of what takes a recent sign-in; [SignInAge] if 0; likewise
+	Providers []Provider    // with whom people sign in; likewise, and none for a tenant beside the site's own
 
 	adopted atomic.Pointer[adopted]
 }
@@ -62,20 +63,21 @@ type Guard struct {
 type adopted struct {
 	names     []string
 	signInAge time.Duration
+	providers []Provider
 }
 
-// Adopt puts other values in the place of Names and SignInAge, which no one may write while
-// the guard is in use.
-func (g *Guard) Adopt(names []string, signInAge time.Duration) {
-	g.adopted.Store(&adopted{names, signInAge})
+// Adopt puts other values in the place of Names, SignInAge and Providers, which no one may
+// write while the guard is in use.
+func (g *Guard) Adopt(names []string, signInAge time.Duration, providers []Provider) {
+	g.adopted.Store(&adopted{names, signInAge, providers})
 }
 
-// now returns what is in the place of Names and SignInAge.
+// now returns what is in the place of Names, SignInAge and Providers.
 func (g *Guard) now() adopted {
 	if a := g.adopted.Load(); a != nil {
 		return *a
 	}
-	return adopted{g.Names, g.SignInAge}
+	return adopted{g.Names, g.SignInAge, g.Providers}
 }
 
 // call is who asks, in a host's own words.

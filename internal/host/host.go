@@ -162,6 +162,12 @@ func (a API) asker() string {
 // Tenant returns whose things these are.
 func (a API) Tenant() string { return a.host.parts.Guard.Tenant }
 
+// Owner returns the principal that owns the tenant, as its configuration names it.
+func (a API) Owner() string { return a.host.parts.Guard.Owner }
+
+// OwnFile refuses a path to a file of the host's own; see [Host.OwnFile].
+func (a API) OwnFile(path string) error { return a.host.OwnFile(path) }
+
 // Store returns the store that they are in, for reading.
 func (a API) Store() Reader { return a.host.parts.Guard.Store }
 

@@ -74,6 +74,9 @@ func (i Identities) Link(ctx context.Context, provider, externalID, to string, s
 	if err := i.may(ctx, "link", subjectOf(provider, externalID)); err != nil {
 		return Identity{}, err
 	}
+	if err := i.g.letsIn(ctx, i.caller, use{kind: plugin.EntryIdentityRefused, subject: subjectOf(provider, externalID), action: "link"}); err != nil {
+		return Identity{}, err
+	}
 	if err := checkExternal(provider, externalID); err != nil {
 		return Identity{}, err
 	}

@@ -52,13 +52,28 @@ const maxSaid = 1000
 
 // MappedGroups returns the groups that a claim gives, which is a text or a list of texts, in
 // order and each once. What is not mapped gives nothing.
-func MappedGroups(claim any, mapped map[string][]string) (groups []string) {
-	said, _ := claim.([]any)
+func MappedGroups(claim any, mapped map[string][]string) []string {
+	return groupsFor(SaidGroups(claim, mapped), mapped)
+}
+
+// SaidGroups returns what a claim says that is mapped to groups, in order and each once.
+func SaidGroups(claim any, mapped map[string][]string) (said []string) {
+	all, _ := claim.([]any)
 	if text, is := claim.(string); is {
-		said = []any{text}
+		all = []any{text}
 	}
-	for _, one := range said[:min(len(said), maxSaid)] {
-		text, _ := one.(string)
+	for _, one := range all[:min(len(all), maxSaid)] {
+		if text, _ := one.(string); len(mapped[text]) > 0 {
+			said = append(said, text)
+		}
+	}
+	slices.Sort(said)
+	return slices.Compact(said)
+}
+
+// groupsFor returns the groups that are mapped to what a claim said, in order and each once.
+func groupsFor(said []string, mapped map[string][]string) (groups []string) {
+	for _, text := range said {
 		groups = append(groups, mapped[text]...)
 	}
 	slices.Sort(groups)

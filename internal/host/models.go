@@ -104,7 +104,7 @@ func (m Models) Test(ctx context.Context, name string) (ModelTest, error) {
 		return ModelTest{}, plugin.Errorf(plugin.CodeNotFound, "no model is called %.200q; 'mortise models list' shows all there are", name)
 	}
 	began := time.Now()
-	answer := only.Ask(ctx, llm.Caller{Tenant: m.g.Tenant, Principal: m.by.ID, Operation: "models test"},
+	answer := only.Ask(ctx, llm.Caller{Tenant: m.g.Tenant, Principal: m.by.Member(), Operation: "models test"},
 		llm.Query{Prompt: "Answer with the one word: ready", MaxTokens: testTokens, Hints: &llm.Hints{Tier: llm.Light}})
 	t := ModelTest{Name: name, OK: answer.OK, Answer: answer.Text, In: answer.Usage.In, Out: answer.Usage.Out,
 		Cost: float64(answer.Cost) / float64(llm.Dollar), Took: float64(time.Since(began).Microseconds()) / 1000}

@@ -119,12 +119,12 @@ func (p Plans) List(ctx context.Context, f PlanFilter) ([]plan.View, error) {
 
 // asked reports whether they asked for a plan: who made the call that proposed it.
 func (p Plans) asked(ctx context.Context, v *plan.View) (bool, error) {
-	if v.Principal != p.by.ID {
+	if v.Principal != p.by.Member() {
 		return false, nil
 	}
 	row, err := p.g.Store.Call(ctx, p.g.Tenant, v.ProposalCall)
 	if err != nil || row == nil {
-		return err == nil && p.own(v.Principal), err // the row has the id alone, which is a user's as it is written
+		return err == nil && p.own(v.Principal), err // rows once had the id alone, which is a user's as it is written
 	}
 	return p.calls.made(ctx, row)
 }

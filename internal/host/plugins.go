@@ -259,7 +259,7 @@ func (p Plugins) Review(ctx context.Context, ref string, ask bool) (registry.Rev
 }
 
 // named has the registry make a change in their name.
-func (p Plugins) named(ctx context.Context) context.Context { return registry.By(ctx, p.by.ID) }
+func (p Plugins) named(ctx context.Context) context.Context { return registry.By(ctx, p.by.Member()) }
 
 // Refresh asks a mounted server for its tools again. Where a version of the plugin was
 // approved and they are others now, they wait beside it for [Plugins.Approve].

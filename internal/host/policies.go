@@ -18,7 +18,7 @@ const StoredPrefix = "stored/"
 
 // PoliciesPlugin is what stands for the policies themselves where policy is
 // asked who may configure them.
-const PoliciesPlugin = "mortise.policies"
+const PoliciesPlugin = policy.PoliciesPlugin
 
 // maxStored bounds the policies that are kept for a tenant.
 const maxStored = 256

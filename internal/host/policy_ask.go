@@ -120,6 +120,9 @@ func (p Policies) question(ctx context.Context, q PolicyRequest) (*policy.Questi
 	}
 	who := principal.Parse(q.Principal)
 	who.Scopes = q.Scopes
+	if q.Tenant == p.g.Tenant && who.Member() == p.by.Member() {
+		who.Groups = p.by.Groups // what their sign-in gave is not known of others
+	}
 	standing := p.g.Policy.Standing(q.Tenant, who)
 	for _, known := range []struct{ given, have *[]string }{{&q.Groups, &standing.Groups}, {&q.Roles, &standing.Roles}, {&q.Consent, &standing.Consent}} {
 		if *known.given != nil {

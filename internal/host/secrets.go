@@ -62,6 +62,9 @@ func (s Secrets) Set(ctx context.Context, p SecretPlace, value string) (secret.I
 			return secret.Info{}, err
 		}
 	}
+	if err := s.mayProve(ctx, name); err != nil {
+		return secret.Info{}, err
+	}
 	if err := s.vault.Ready(ctx); err != nil {
 		return secret.Info{}, err
 	}
@@ -79,6 +82,26 @@ func (s Secrets) Set(ctx context.Context, p SecretPlace, value string) (secret.I
 		}
 		return s.vault.PutIn(ctx, tx, name, secret.Value{Text: value}, s.evidence())
 	})
+}
+
+// mayProve refuses who may not let others in, for the secret by which the deliveries of a
+// channel prove who sent them: who knows it is each of the channel's senders.
+func (s Secrets) mayProve(ctx context.Context, name secretName) error {
+	if name.Scope != secret.System || name.Owner != secret.Anyone {
+		return nil
+	}
+	rows, err := s.g.Store.Agents(ctx, s.g.Tenant)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		for _, channel := range agentOf(&rows[i]).Settings.Channels {
+			if strings.TrimSuffix(name.Name, ".next") == channel.Secret || name.Name == channel.Secret {
+				return s.g.letsIn(ctx, s.plugins.caller, s.use("set", name.Name))
+			}
+		}
+	}
+	return nil
 }
 
 // infoOf is what may be said of a secret.

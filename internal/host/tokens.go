@@ -89,12 +89,15 @@ func (t Tokens) List(ctx context.Context) ([]Token, error) {
 }
 
 // Create makes a token, and returns it with its secret, which is shown this once. It takes
-// the right to configure mortise.tokens, and over the API none can be made that has more
-// than the one that asks: of scopes, of operations, of time. One for the administrator is
-// made by the administrator. Errors: policy_denied, invalid_input, limit_exceeded,
+// the right to configure mortise.tokens and, over the API, a token that may let others in:
+// see [Guard.letsIn]. No token is in force for longer than the one that made it. One for the
+// administrator is made by the administrator. Errors: policy_denied, invalid_input, limit_exceeded,
 // not_found; unauthenticated where the token that asks was revoked or rotated meanwhile.
 func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 	if err := t.g.authorise(ctx, t.by, t.g.part(TokensPlugin), use{plugin.EntryTokenRefused, n.Name, "create", "create tokens"}); err != nil {
+		return Token{}, "", err
+	}
+	if err := t.g.letsIn(ctx, t.caller, use{plugin.EntryTokenRefused, n.Name, "create", ""}); err != nil {
 		return Token{}, "", err
 	}
 	if err := t.g.recent(ctx, t.caller, use{plugin.EntryTokenRefused, n.Name, "create", ""}); err != nil {
@@ -107,7 +110,7 @@ func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 	if len(n.Scopes) == 0 {
 		n.Scopes = []string{ScopeRead}
 	}
-	end, err := t.within(ctx, &n)
+	end, err := t.end(ctx)
 	if err != nil {
 		return Token{}, "", err
 	}
@@ -130,7 +133,7 @@ func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 	}
 	if !end.IsZero() && (row.ExpiresAt.IsZero() || row.ExpiresAt.After(end)) {
 		if n.Life != 0 {
-			return Token{}, "", t.more(ctx)
+			return Token{}, "", t.longer(ctx)
 		}
 		row.ExpiresAt = end
 	}
@@ -163,16 +166,12 @@ func (g *Guard) mostTokens(all []tokenRow, row *tokenRow) error {
 	return ownedTokens.Most(n, g.MostTokens, "limits.principal_tokens")
 }
 
-// within refuses a token that has scopes or operations that the one that asks has not,
-// and returns until when that one is in force: the zero time if there is none, or no end.
-func (t Tokens) within(ctx context.Context, n *NewToken) (end time.Time, err error) {
+// end returns until when the token that asks is in force: the zero time if there is none, or
+// no end.
+func (t Tokens) end(ctx context.Context) (end time.Time, err error) {
 	c := t.caller
 	if c == nil {
 		return end, nil
-	}
-	if slices.ContainsFunc(n.Scopes, func(scope string) bool { return !c.Has(scope) }) ||
-		len(c.Operations) > 0 && (len(n.Operations) == 0 || slices.ContainsFunc(n.Operations, func(op string) bool { return !c.Covers(op) })) {
-		return end, t.more(ctx)
 	}
 	if c.Token == "" {
 		return c.Expires, nil
@@ -184,9 +183,9 @@ func (t Tokens) within(ctx context.Context, n *NewToken) (end time.Time, err err
 	return row.ExpiresAt, nil
 }
 
-// more refuses to make a token that has more than the one that asks.
-func (t Tokens) more(ctx context.Context) error {
-	why := plugin.Errorf(plugin.CodePolicyDenied, "token %s cannot make one that has more than itself", t.caller.proof())
+// longer refuses to make a token that outlives the one that asks.
+func (t Tokens) longer(ctx context.Context) error {
+	why := plugin.Errorf(plugin.CodePolicyDenied, "token %s cannot make one that is in force for longer than itself", t.caller.proof())
 	return t.g.refuse(ctx, t.by, use{plugin.EntryTokenRefused, t.caller.proof(), "create", ""}, why, plugin.Decision{})
 }
 

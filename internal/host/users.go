@@ -105,8 +105,8 @@ func (u Users) given(ctx context.Context, users []User) error {
 	open, err := u.g.Store.BrowserSessions(ctx, u.g.Tenant)
 	for i := range users {
 		for k := range open {
-			if open[k].User == users[i].ID && (SignIns{g: u.g}).alive(&open[k], time.Now()) {
-				users[i].Groups = ordered(append(users[i].Groups, open[k].Groups...))
+			if open[k].User == users[i].ID && (SignIns{g: u.g}).alive(&open[k], time.Now()) && u.g.signsIn(&open[k]) {
+				users[i].Groups = ordered(append(users[i].Groups, u.g.given(&open[k])...))
 			}
 		}
 	}
@@ -268,7 +268,7 @@ func (u Users) change(ctx context.Context, action, subject string, who plugin.Pr
 		why := plugin.Errorf(plugin.CodePolicyDenied, "%s may not %s the user of the administrator", principal.Name(u.by), action)
 		return u.g.refuse(ctx, u.by, use{plugin.EntryUserRefused, subject, action, ""}, why, plugin.Decision{})
 	}
-	if err := u.g.covered(ctx, u.caller, ScopeAdmin, action+" users", "users", ""); err != nil { // who signs in has no bounds of the token
+	if err := u.g.letsIn(ctx, u.caller, use{plugin.EntryUserRefused, subject, action, ""}); err != nil {
 		return err
 	}
 	return u.g.recent(ctx, u.caller, use{plugin.EntryUserRefused, subject, action, ""})
@@ -392,9 +392,12 @@ func isOSUser(asker string) bool {
 	return strings.HasPrefix(asker, "os:") && !strings.Contains(asker, " ")
 }
 
+// oidcPrefix begins the identity of every subject of a provider.
+const oidcPrefix = "oidc:"
+
 // oidcAsker is the identity of a subject of an OpenID Connect issuer.
 func oidcAsker(issuer, subject string) string {
-	return "oidc:" + url.PathEscape(issuer) + "/" + url.PathEscape(subject)
+	return oidcPrefix + url.PathEscape(issuer) + "/" + url.PathEscape(subject)
 }
 
 func moment() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

@@ -64,7 +64,7 @@ func audited(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
 	}
 	entry := plugin.Entry{
 		At: time.Now().UTC().Truncate(time.Microsecond), Tenant: g.call.Tenant, Kind: plugin.EntryPluginAudit, Subject: g.call.ID,
-		Principal: g.call.Principal.ID, Body: json.RawMessage(body),
+		Principal: g.call.Principal.Member(), Body: json.RawMessage(body),
 	}
 	return nothing{}, g.broker.Store.Write(ctx, func(tx ledger.Tx) error { tx.Append(entry); return nil })
 }

@@ -130,7 +130,7 @@ func (g *grant) ingests(method string, in ingestArgs, source func() (kb.Source, 
 		}
 		s.Labels = plugin.Labels(g.call.Labels, g.Labels())
 		s.ByHash = g.target.Manifest.Contract.DocumentsByHash
-		s.By = kb.By{Plugin: g.target.Manifest.Name, Principal: g.call.Principal.ID, Call: g.call.ID, Operation: g.target.Name(), Session: g.call.Session}
+		s.By = kb.By{Plugin: g.target.Manifest.Name, Principal: g.call.Principal.Member(), Call: g.call.ID, Operation: g.target.Name(), Session: g.call.Session}
 		if prepared, err = g.knowledge().Prepare(ctx, g.call.Tenant, s); err == nil {
 			g.heard(prepared.Heard())
 		}
@@ -246,7 +246,7 @@ func kbDeleteTask(g *grant, args json.RawMessage) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	object := kb.ObjectID(g.target.Manifest.Name, g.call.Principal.ID, in.External)
+	object := kb.ObjectID(g.target.Manifest.Name, g.call.Principal.Member(), in.External)
 	var removal *kb.Removal
 	find := func(ctx context.Context) (err error) {
 		if removal, err = g.broker.Knowledge.Object(ctx, g.call.Tenant, base, object); err == nil {
@@ -304,7 +304,7 @@ func (g *grant) search(ctx context.Context, method string, args json.RawMessage,
 		in.Limit = 10
 	}
 	hits, err = g.knowledge().Search(ctx, g.call.Tenant, kb.Query{KBs: ids, Text: in.Query, Limit: limit(in.Limit), By: kb.By{
-		Plugin: g.target.Manifest.Name, Principal: g.call.Principal.ID, Call: g.call.ID, Operation: g.target.Name(), Session: g.call.Session,
+		Plugin: g.target.Manifest.Name, Principal: g.call.Principal.Member(), Call: g.call.ID, Operation: g.target.Name(), Session: g.call.Session,
 	}})
 	for _, h := range hits {
 		g.heard(h.Labels)

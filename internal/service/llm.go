@@ -331,7 +331,7 @@ func (g *grant) ask(ctx context.Context, name string, q llm.Query) queried {
 	m := g.target.Manifest
 	began := time.Now()
 	a := g.broker.Models.Ask(ctx, llm.Caller{
-		Tenant: g.call.Tenant, Principal: g.call.Principal.ID, Session: g.call.Session, Call: g.call.ID,
+		Tenant: g.call.Tenant, Principal: g.call.Principal.Member(), Session: g.call.Session, Call: g.call.ID,
 		Operation: g.target.Name(), Plugin: m.Name, Version: m.Version, Labels: plugin.Labels(g.call.Labels, g.Labels()), Usage: &g.usage,
 	}, q)
 	if a.Attempts > 0 {

@@ -74,7 +74,7 @@ type Aliases struct {
 
 // Is reports whether a column that names a principal names this one.
 func (a *Aliases) Is(name string) bool {
-	return name != "" && (name == a.ID || name == a.Name || name == a.Typed)
+	return name != "" && (name == a.Name || name == a.Typed)
 }
 
 // A RetentionReader says what is due.

@@ -52,7 +52,7 @@ type BrowserSessionRow struct {
 	Hash       string   // SHA-256 of the secret in the cookie, in hexadecimal
 	User       string   // id
 	Asker      string   // the identity that signed in
-	Groups     []string // that its provider gave, in order; nil for none
+	Given      []string // what the groups claim of its provider said, as package host writes it; nil for none
 	CreatedAt  time.Time
 	SignedInAt time.Time // when they last proved who they are
 	ExpiresAt  time.Time

@@ -153,7 +153,7 @@ func (in *Inbound) refused(ctx context.Context, d *Delivery, res *plugin.Result,
 	}
 	err = in.Store.Write(context.WithoutCancel(ctx), func(tx Tx) error {
 		tx.Append(plugin.Entry{
-			At: time.Now().UTC(), Tenant: d.Tenant, Kind: plugin.EntryDeliveryRefused, Subject: res.CallID, Principal: d.By.ID, Body: json.RawMessage(raw),
+			At: time.Now().UTC(), Tenant: d.Tenant, Kind: plugin.EntryDeliveryRefused, Subject: res.CallID, Principal: d.By.Member(), Body: json.RawMessage(raw),
 		})
 		return nil
 	})

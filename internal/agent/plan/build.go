@@ -98,7 +98,7 @@ func (b *builder) resolve(ctx context.Context, i int, p *ProposedStep) error {
 	for _, scope := range t.Operation.Permissions {
 		held := b.submitted.Principal.Scopes
 		if !slices.Contains(held, scope) && !slices.Contains(held, "*") {
-			return plugin.Errorf(plugin.CodeScopeDenied, "%s asks for the permission %s, which %s does not have", t.Name(), scope, b.submitted.Principal.ID)
+			return plugin.Errorf(plugin.CodeScopeDenied, "%s asks for the permission %s, which %s does not have", t.Name(), scope, b.submitted.Principal.Member())
 		}
 	}
 	b.steps[i].target = t
@@ -285,7 +285,7 @@ func (b *builder) approvers(ctx context.Context) error {
 	if len(gated) == 0 || b.engine.Approvers == nil || b.engine.Approvers.Anyone(ctx, gated, b.submitted.Principal) {
 		return nil
 	}
-	return inStep(list(ids), plugin.Errorf(plugin.CodeApprovalDenied, "a person other than %s has to agree, and no other may; name approvers with approvals.by in mortise.yaml, or with a policy on approve", b.submitted.Principal.ID))
+	return inStep(list(ids), plugin.Errorf(plugin.CodeApprovalDenied, "a person other than %s has to agree, and no other may; name approvers with approvals.by in mortise.yaml, or with a policy on approve", b.submitted.Principal.Member()))
 }
 
 // union returns the labels of all lists, each once, in order.

@@ -19,7 +19,7 @@ func (e *Engine) Cancel(ctx context.Context, tenant, id string, by plugin.Princi
 	if err != nil {
 		return nil, err
 	}
-	why := plugin.Errorf(plugin.CodeCancelled, "%s cancelled the plan", by.ID)
+	why := plugin.Errorf(plugin.CodeCancelled, "%s cancelled the plan", by.Member())
 	if reason != "" {
 		why.Message += ": " + reason
 	}
@@ -65,7 +65,7 @@ func (e *Engine) Cancel(ctx context.Context, tenant, id string, by plugin.Princi
 				return err
 			}
 		}
-		entry, err := e.entry(&next, plugin.EntryPlanCancelled, by.ID, at, func(ev *evidence) { ev.Reason = reason })
+		entry, err := e.entry(&next, plugin.EntryPlanCancelled, by.Member(), at, func(ev *evidence) { ev.Reason = reason })
 		if err != nil {
 			return err
 		}

@@ -174,7 +174,7 @@ func (e *Engine) Submit(ctx context.Context, s Submission) (*View, error) {
 		return nil, e.refused(ctx, &s, nil, res.CallID, err)
 	}
 	if proposal.Kind != PlanProposal {
-		return &View{Agent: res.Operation, ProposalCall: res.CallID, Principal: s.Principal.ID, Labels: union(s.Labels, res.Labels), Answer: res.Data, Steps: []StepView{}}, nil
+		return &View{Agent: res.Operation, ProposalCall: res.CallID, Principal: s.Principal.Member(), Labels: union(s.Labels, res.Labels), Answer: res.Data, Steps: []StepView{}}, nil
 	}
 	agent, err := e.Registry.Resolve(ctx, res.Operation+"@"+res.Version)
 	if err != nil {
@@ -316,7 +316,7 @@ func (e *Engine) put(ctx context.Context, s *Submission, d draft) (*View, error)
 		return nil, err
 	}
 	row := Row{
-		Tenant: s.Tenant, ID: d.id, Key: d.key, Agent: d.agent.Name(), ProposalCall: d.call.CallID, Principal: s.Principal.ID,
+		Tenant: s.Tenant, ID: d.id, Key: d.key, Agent: d.agent.Name(), ProposalCall: d.call.CallID, Principal: s.Principal.Member(),
 		RequestHash: canon.Sum(body), Labels: d.labels, CreatedAt: at, State: Queued, UpdatedAt: at,
 	}
 	rows := make([]StepRow, len(d.steps))
@@ -336,7 +336,7 @@ func (e *Engine) put(ctx context.Context, s *Submission, d draft) (*View, error)
 	if question != nil {
 		row.State = Pending
 	}
-	proposed, err := e.entry(&row, plugin.EntryPlanProposed, s.Principal.ID, at, func(ev *evidence) {
+	proposed, err := e.entry(&row, plugin.EntryPlanProposed, s.Principal.Member(), at, func(ev *evidence) {
 		ev.steps(rows)
 		ev.Confidence, ev.Randomness = &d.proposal.Confidence, d.proposal.Randomness
 		ev.AgentVersion = d.agent.Manifest.Version
@@ -410,8 +410,8 @@ func (e *Engine) question(row *Row, s *Submission, d *draft, at time.Time) (*app
 // refused puts on record that no plan came of a submission, and returns why.
 func (e *Engine) refused(ctx context.Context, s *Submission, p *Proposal, call string, why error) error {
 	failure := plugin.AsError(why)
-	row := &Row{Tenant: s.Tenant, Agent: s.Agent, ProposalCall: call, Principal: s.Principal.ID}
-	entry, err := e.entry(row, plugin.EntryPlanRefused, s.Principal.ID, e.now(), func(ev *evidence) {
+	row := &Row{Tenant: s.Tenant, Agent: s.Agent, ProposalCall: call, Principal: s.Principal.Member()}
+	entry, err := e.entry(row, plugin.EntryPlanRefused, s.Principal.Member(), e.now(), func(ev *evidence) {
 		ev.Error = &plugin.ErrorRecord{Code: failure.Code, PluginCode: failure.PluginCode, Message: failure.Message}
 		if p != nil {
 			ev.Confidence, ev.Randomness = &p.Confidence, p.Randomness

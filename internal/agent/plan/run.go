@@ -191,7 +191,7 @@ func (e *Engine) drifted(ctx context.Context, r reader, run *run, asked *approva
 	if run.order, err = e.order(ctx, r, &run.row); err != nil {
 		return err
 	}
-	if run.order.Principal.ID != run.row.Principal {
+	if who := run.order.Principal; who.Member() != run.row.Principal && who.ID != run.row.Principal { // rows once had the id alone
 		return void("it is not for whom it was proposed")
 	}
 	gated := false

@@ -2,18 +2,26 @@
 package principal
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Name is what the configuration calls a principal: a user by its id alone, others as
-// service::id and agent::id.
-func Name(who plugin.Principal) string {
-	if who.Type == "" || who.Type == "user" {
-		return who.ID
+// service::id and agent::id. No two principals have one name; see [plugin.Principal.Member].
+func Name(who plugin.Principal) string { return who.Member() }
+
+// Key returns a text that is the same for two principals where all that is known of them is:
+// type, id, scopes and groups. What is remembered of what a principal may do is remembered
+// under it.
+func Key(who plugin.Principal) string {
+	who.Type = Parse(who.Member()).Type
+	text, err := json.Marshal(who)
+	if err != nil {
+		panic(err) // it is texts
 	}
-	return who.Type + "::" + who.ID
+	return string(text)
 }
 
 // Parse reads what the configuration calls a principal.

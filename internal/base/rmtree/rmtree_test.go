@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/base/carried"
 	"github.com/mortise-dev/mortise/internal/base/rmtree"
 )
 
@@ -95,7 +96,7 @@ func remove(t *testing.T, outer, dir string) error {
 		t.Fatal(err)
 	}
 	copied := filepath.Join(outer, "program")
-	if err := os.WriteFile(copied, program, 0o755); err != nil {
+	if err := errors.Join(carried.Write(copied, program), os.Chmod(copied, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(copied)

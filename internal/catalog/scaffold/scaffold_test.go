@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/base/carried"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/scaffold"
 	"github.com/mortise-dev/mortise/internal/core/schema"
@@ -255,7 +256,7 @@ func TestGoIsAbsentOrFails(t *testing.T) {
 	for reason, tool := range map[string]string{"there is no Go toolchain on PATH": "", "no space left": "#!/bin/sh\necho no space left >&2; exit 1\n"} {
 		path, dir := t.TempDir(), filepath.Join(t.TempDir(), "hello")
 		if tool != "" {
-			if err := os.WriteFile(filepath.Join(path, "go"), []byte(tool), 0o755); err != nil {
+			if err := carried.Write(filepath.Join(path, "go"), []byte(tool)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -136,12 +136,12 @@ func (s *Service) entitled(ctx context.Context, row *Row, a Answer) error {
 	case a.By.ID == "":
 		return plugin.Errorf(plugin.CodeUnauthenticated, "the answer names no principal: authenticate, then answer again")
 	case a.By.Type == "agent":
-		return plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot decide approval %s: an agent approves nothing", a.By.ID, row.ID)
+		return plugin.Errorf(plugin.CodeApprovalSelf, "%s cannot decide approval %s: an agent approves nothing", a.By.Member(), row.ID)
 	case a.Approve && a.By.Member() == row.Requester && !a.Own:
-		return plugin.Errorf(plugin.CodeApprovalSelf, "%s asked for approval %s and cannot give it; another principal can, with 'mortise approvals approve %s --as NAME'", a.By.ID, row.ID, row.ID)
+		return plugin.Errorf(plugin.CodeApprovalSelf, "%s asked for approval %s and cannot give it; another principal can, with 'mortise approvals approve %s --as NAME'", a.By.Member(), row.ID, row.ID)
 	case a.Approve && !a.Own && !s.TrustAs && a.same:
 		return plugin.Errorf(plugin.CodeApprovalSelf, "%s answers as %s, and asked for approval %s as %s: one person under two names is no second approver. Have another user of the operating system approve it, or set approvals.trust_as: true in mortise.yaml to take the name's word",
-			known(a.Asker), a.By.ID, row.ID, row.Requester)
+			known(a.Asker), a.By.Member(), row.ID, row.Requester)
 	case a.By.Member() == row.Requester && !a.Approve:
 		return nil // the requester may withdraw it
 	}
@@ -292,7 +292,7 @@ func (s *Service) decide(ctx context.Context, tx ledger.Tx, a Answer, id, seen s
 		return *row, refusal, nil
 	}
 	next := *row
-	next.State, next.DecidedBy, next.Reason, next.DecidedAt = Denied, a.By.ID, a.Reason, at
+	next.State, next.DecidedBy, next.Reason, next.DecidedAt = Denied, a.By.Member(), a.Reason, at
 	kind := plugin.EntryApprovalDenied
 	if a.Approve {
 		next.State, kind = Approved, plugin.EntryApprovalApproved
@@ -312,7 +312,7 @@ func (s *Service) decide(ctx context.Context, tx ledger.Tx, a Answer, id, seen s
 			return *row, nil, err
 		}
 	}
-	if err := noteOf(tx, kind, &next, a.By.ID, "", a, at); err != nil {
+	if err := noteOf(tx, kind, &next, a.By.Member(), "", a, at); err != nil {
 		return *row, nil, err
 	}
 	if a.Approve {
@@ -359,7 +359,7 @@ func denied(row *Row) *plugin.Error {
 func (s *Service) refused(ctx context.Context, row *Row, a Answer, why error) error {
 	e := plugin.AsError(why)
 	err := s.Store.Write(ctx, func(tx ledger.Tx) error {
-		return noteOf(tx, plugin.EntryApprovalRefused, row, a.By.ID, string(e.Code)+": "+e.Message, Answer{Asker: a.Asker}, s.now())
+		return noteOf(tx, plugin.EntryApprovalRefused, row, a.By.Member(), string(e.Code)+": "+e.Message, Answer{Asker: a.Asker}, s.now())
 	})
 	if err != nil {
 		return err

@@ -102,7 +102,7 @@ func (k *Kernel) begin(call *plugin.Call) *attempt {
 		Correlation:   call.Trace.Correlation,
 		Workflow:      call.Trace.Workflow,
 		Step:          call.Trace.Step,
-		Principal:     call.Principal.ID,
+		Principal:     call.Principal.Member(),
 		Actor:         call.Actor,
 		By:            call.By,
 		Asker:         asker,

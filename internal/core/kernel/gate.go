@@ -106,7 +106,7 @@ func (a *attempt) ask(ctx context.Context, now time.Time) (*approval.Asked, erro
 // policies, as shown.
 func (a *attempt) binding(preview string) string {
 	of := map[string]any{
-		"tenant": a.call.Tenant, "requester": a.call.Principal.ID, "actor": a.call.Actor,
+		"tenant": a.call.Tenant, "requester": a.call.Principal.Member(), "actor": a.call.Actor,
 		"operation": a.target.Name(), "version": a.target.Manifest.Version, "package_digest": a.target.Package.Digest,
 		"input_hash": a.record.InputHash, "effects": a.target.Operation.Effects, "labels": a.call.Labels,
 		"policy_version": a.record.Decision.Policy, "preview_hash": preview,

@@ -25,7 +25,7 @@ func (a *attempt) lookUp(ctx context.Context) (first plugin.Result, seen bool, e
 // replay gives the answer that an earlier call with the same key got or, while
 // that is at work, waits for it.
 func (a *attempt) replay(ctx context.Context, prior *ledger.Prior) (plugin.Result, error) {
-	if prior.Fingerprint != a.fingerprint() || prior.Principal != a.call.Principal.ID {
+	if prior.Fingerprint != a.fingerprint() || !a.madeBy(prior.Principal) {
 		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, with another input or by someone else", a.call.Key)
 	}
 	if a.call.Origin == plugin.OriginDecision && prior.State == ledger.InProgress {
@@ -71,6 +71,12 @@ func (a *attempt) upheld(ctx context.Context, decision string) error {
 	}
 	a.phase = phaseNew
 	return nil
+}
+
+// madeBy reports whether the row of an earlier call names the principal of this one. Rows once
+// had the id alone; of which type it was is in their fingerprint.
+func (a *attempt) madeBy(name string) bool {
+	return name == a.call.Principal.Member() || name == a.call.Principal.ID
 }
 
 // errWaited is the end of a caller's patience with another call.

@@ -204,9 +204,9 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 	case s.Reason == "":
 		return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "settling call %s needs a reason: what is known, and from where", id)
 	case s.By.Type == "agent":
-		return plugin.Result{}, plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot say how a call ended; a person has to", s.By.ID)
+		return plugin.Result{}, plugin.Errorf(plugin.CodeApprovalSelf, "%s cannot say how a call ended; a person has to", s.By.Member())
 	}
-	f := ledger.Resolution{State: s.State, By: s.By.ID, Reason: s.Reason, Evidence: s.Evidence, Labels: []string{}} // a person says so
+	f := ledger.Resolution{State: s.State, By: s.By.Member(), Reason: s.Reason, Evidence: s.Evidence, Labels: []string{}} // a person says so
 	switch s.State {
 	case ledger.Succeeded:
 		data := s.Data
@@ -219,7 +219,7 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 		}
 		f.Result = &plugin.Result{Status: plugin.Succeeded, CallID: id, Operation: row.Operation, Version: row.Version, Data: data, SchemaVersion: plugin.SchemaVersion, Labels: labels}
 	case ledger.Failed:
-		f.Err = plugin.Errorf(plugin.CodeOutcomeUnknown, "%s settled it as failed: %s", s.By.ID, s.Reason)
+		f.Err = plugin.Errorf(plugin.CodeOutcomeUnknown, "%s settled it as failed: %s", s.By.Member(), s.Reason)
 		f.Err.Code = plugin.CodePluginError
 	case ledger.Queued:
 		if row.Origin == string(plugin.OriginDecision) {

@@ -48,7 +48,7 @@ func (a *attempt) resolve(ctx context.Context) error {
 	}
 	for _, scope := range t.Operation.Permissions {
 		if !slices.Contains(a.call.Principal.Scopes, scope) && !slices.Contains(a.call.Principal.Scopes, "*") {
-			return plugin.Errorf(plugin.CodeScopeDenied, "%s asks for the permission %s, which %s does not have", t.Name(), scope, a.call.Principal.ID)
+			return plugin.Errorf(plugin.CodeScopeDenied, "%s asks for the permission %s, which %s does not have", t.Name(), scope, a.call.Principal.Member())
 		}
 	}
 	// Strict JSON first: what has two readings has no hash.

@@ -88,18 +88,10 @@ func stricter(principal, actor judged) plugin.Decision {
 		if one.Verdict != d.Verdict {
 			continue
 		}
-		whose := []string{"for ", "for the acting "}[i] + memberName(one.Call.Principal) + ": "
+		whose := []string{"for ", "for the acting "}[i] + one.Call.Principal.Member() + ": "
 		for _, reason := range one.Reasons {
 			d.Reasons = append(d.Reasons, whose+reason)
 		}
 	}
 	return d
-}
-
-// memberName returns a principal as people write it: ann, agent::planner.
-func memberName(who plugin.Principal) string {
-	if who.Type == "" || who.Type == "user" {
-		return who.ID
-	}
-	return who.Type + "::" + who.ID
 }

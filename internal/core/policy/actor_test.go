@@ -39,7 +39,7 @@ func TestTheActorMustBeAllowedToo(t *testing.T) {
 		{"ann", "", text, plugin.Allow, []string{"a.cedar:2 ann"}},
 		{"ann", "agent:planner", text, plugin.Allow, []string{"for ann: a.cedar:2 ann", "for the acting agent::planner: a.cedar:4 planner"}},
 		{"ann", "service:robot", text, plugin.Allow, []string{"for ann: a.cedar:2 ann", "for the acting service::robot: a.cedar:5 staff"}},
-		{"ann", "agent:robot", text, plugin.Deny, []string{`for the acting agent::robot: no rule lets robot run text/count, a tool; to allow it, add {operations: ["text/count"]} to policy.allow in mortise.yaml`}},
+		{"ann", "agent:robot", text, plugin.Deny, []string{`for the acting agent::robot: no rule lets agent::robot run text/count, a tool; to allow it, add {operations: ["text/count"]} to policy.allow in mortise.yaml`}},
 		{"carl", "agent:planner", text, plugin.Deny, []string{`for carl: no rule lets carl run text/count, a tool; to allow it, add {operations: ["text/count"]} to policy.allow in mortise.yaml`}},
 		{"bob", "agent:planner", text, plugin.AllowWithApproval, []string{"for bob: a.cedar:3 gated asks for approval"}},
 		{"ann", "agent:planner", disk, plugin.Deny, []string{"for the acting agent::planner: a.cedar:6 no_wipe forbids it"}},

@@ -144,7 +144,7 @@ func told(why string) string {
 
 // nothing says what no policy allows, and what rule would.
 func (r *request) nothing() string {
-	t, who := r.question.Target, r.question.Call.Principal.ID
+	t, who := r.question.Target, r.question.Call.Principal.Member()
 	if r.action != Execute {
 		return fmt.Sprintf("no policy lets %s %s %s%s", who, r.action, r.resource.entity.UID.ID, remedy[r.action])
 	}

@@ -144,7 +144,7 @@ func TestActionsAndPrincipals(t *testing.T) {
 	}{
 		{policy.Question{Target: mail, Call: call("user", "ann")}, plugin.Allow, ""},
 		{policy.Question{Target: mail, Call: call("", "ann")}, plugin.Allow, ""},
-		{policy.Question{Target: mail, Call: call("service", "ann")}, plugin.Deny, "no rule lets ann run"},
+		{policy.Question{Target: mail, Call: call("service", "ann")}, plugin.Deny, "no rule lets service::ann run"},
 		{policy.Question{Target: mail, Call: call("robot", "ann")}, plugin.Deny, "a principal of the type robot is not known"},
 		{policy.Question{Action: "exec", Target: mail, Call: call("user", "ann")}, plugin.Deny, "there is no action exec"},
 		{policy.Question{Call: call("user", "ann")}, plugin.Deny, "nothing is asked for"},

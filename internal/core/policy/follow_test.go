@@ -217,8 +217,15 @@ func TestARunningEngineFollowsWhatIsStored(t *testing.T) {
 	testwait.Until(t, "a slip is said", func() bool { return len(f.heard()) == 1 })
 	text.Store("")
 	testwait.Until(t, "that it is away is said", func() bool { return len(f.heard()) == 2 })
-	if f.verdict() != plugin.Allow || !strings.Contains(f.heard()[0], "stored/a:3:11: attribute `scops`") || !strings.Contains(f.heard()[1], away.Error()) {
-		t.Errorf("%s, %q", f.verdict(), f.heard())
+	if f.verdict() != plugin.Deny || !strings.Contains(f.heard()[0], "stored/a:3:11: attribute `scops`") || !strings.Contains(f.heard()[1], away.Error()) {
+		t.Errorf("with stored policies that cannot be used: %s, %q", f.verdict(), f.heard())
+	}
+	text.Store(permitAll)
+	testwait.Until(t, "those that can be used count again", func() bool { return f.verdict() == plugin.Allow })
+	text.Store("")
+	testwait.Until(t, "that it is away is said again", func() bool { return len(f.heard()) == 4 })
+	if f.verdict() != plugin.Allow {
+		t.Errorf("while the store is away: %s, %q", f.verdict(), f.heard())
 	}
 	text.Store(none)
 	testwait.Until(t, "a change counts", func() bool { return f.verdict() == plugin.Deny })

@@ -32,7 +32,7 @@ func TestWhoMayApproveAndConfigure(t *testing.T) {
 		{"where a file says who may, it is they", `permit (principal == User::"ann", action == Action::"approve", resource);`, "local", owner, policy.Approve, plugin.Deny, "no policy lets local:owner approve"},
 		{"and no others", `permit (principal == User::"ann", action in [Action::"approve", Action::"list"], resource);`, "local", robot, policy.Approve, plugin.Deny, ""},
 		{"who may configure", "", "local", owner, policy.Configure, plugin.Allow, "policy.configure"},
-		{"who may not configure", "", "local", robot, policy.Configure, plugin.Deny, "no policy lets robot configure mail; policy.configure in mortise.yaml, or a policy, names those who may"},
+		{"who may not configure", "", "local", robot, policy.Configure, plugin.Deny, "no policy lets service::robot configure mail; policy.configure in mortise.yaml, or a policy, names those who may"},
 		{"one more may configure", `permit (principal == Service::"robot", action == Action::"configure", resource);`, "local", robot, policy.Configure, plugin.Allow, ""},
 		{"and the list holds beside it", `permit (principal == Service::"robot", action == Action::"configure", resource);`, "local", owner, policy.Configure, plugin.Allow, "policy.configure"},
 		{"a file forbids configuring", `forbid (principal, action == Action::"configure", resource == Plugin::"mail");`, "local", owner, policy.Configure, plugin.Deny, "a.cedar:1 forbids it"},

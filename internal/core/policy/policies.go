@@ -21,6 +21,7 @@ type policies struct {
 	effects []types.EntityUID // the Effects that any policy names
 	texts   []Text
 	version string
+	stored  string  // identifies those documents that are stored
 	options Options // what is known beside the documents
 
 	resources cache[resourceKey, *resource]

@@ -24,6 +24,7 @@
 package policy
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"sync"
@@ -34,6 +35,10 @@ import (
 
 // An Action is what someone wants to do.
 type Action string
+
+// PoliciesPlugin is what stands for the policies themselves where it is asked who may configure
+// them.
+const PoliciesPlugin = "mortise.policies"
 
 // The actions.
 const (
@@ -74,7 +79,8 @@ type Standing struct {
 type Engine struct {
 	options  Options // of the reload that is under way; what decides has its own
 	now      atomic.Pointer[policies]
-	reload   sync.Mutex // guards options; one reload at a time, so that the last one wins
+	behind   atomic.Pointer[error] // why the stored policies are not those that decide; nil where they are
+	reload   sync.Mutex            // guards options; one reload at a time, so that the last one wins
 	subjects cache[subjectKey, *subject]
 }
 
@@ -115,6 +121,7 @@ func (e *Engine) Adopt(other *Engine) {
 	defer e.reload.Unlock()
 	e.options = other.options
 	e.now.Store(other.now.Load())
+	e.behind.Store(other.behind.Load())
 }
 
 // read asks the sources, and returns what they hold and its version.
@@ -128,15 +135,43 @@ func (e *Engine) read() ([]Document, string, error) {
 
 // use puts documents into force.
 func (e *Engine) use(documents []Document, version string) error {
-	if now := e.now.Load(); now != nil && now.version == version {
+	now := e.now.Load()
+	if now != nil && now.version == version {
+		e.behind.Store(nil)
 		return nil
 	}
 	next, err := build(documents)
 	if err != nil {
+		if now != nil && now.stored != storedOf(documents) {
+			e.behind.Store(&err)
+		}
 		return err
 	}
-	next.version, next.options = version, e.options
+	next.version, next.stored, next.options = version, storedOf(documents), e.options
 	e.now.Store(next)
+	e.behind.Store(nil)
+	return nil
+}
+
+// storedOf identifies the stored documents among some.
+func storedOf(documents []Document) string {
+	hash := sha256.New()
+	for _, d := range documents {
+		if d.stored {
+			fmt.Fprintf(hash, "%d %s %d %s ", len(d.Name), d.Name, len(d.Text), d.Text)
+		}
+	}
+	return string(hash.Sum(nil))
+}
+
+// Behind returns why the engine cannot use the policies that are stored, which every node of a
+// host uses alike: beside its own files, for example, which name one of them too. Until it can,
+// it denies everything but a change of the policies by who may make one. Policies in files that
+// cannot be used are no such reason: those before stay in force.
+func (e *Engine) Behind() error {
+	if err := e.behind.Load(); err != nil {
+		return *err
+	}
 	return nil
 }
 
@@ -164,6 +199,9 @@ func (e *Engine) Decide(t *plugin.Target, call *plugin.Call) plugin.Decision {
 // Ask returns the verdict on a question and the reasons for it.
 func (e *Engine) Ask(q *Question) plugin.Decision {
 	p := e.now.Load()
+	if err := e.Behind(); err != nil && !(q.Action == Configure && q.Target != nil && q.Target.Manifest.Name == PoliciesPlugin) {
+		return p.refuse("the policies that are stored cannot be used on this node, which allows nothing until they can; its log says why")
+	}
 	d := p.ask(e, q)
 	if acting := e.acting(q); acting != nil {
 		d = stricter(judged{q, d}, judged{acting, p.ask(e, acting)})
@@ -182,7 +220,7 @@ func (e *Engine) May(action Action, t *plugin.Target, call *plugin.Call) plugin.
 // principal needs both as well.
 func (e *Engine) ConfirmsSelf(q *Question) bool {
 	p := e.now.Load()
-	if !p.confirmsSelf(e, q) {
+	if e.Behind() != nil || !p.confirmsSelf(e, q) {
 		return false
 	}
 	acting := e.acting(q)

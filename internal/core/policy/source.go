@@ -17,6 +17,8 @@ import (
 type Document struct {
 	Name string
 	Text []byte
+
+	stored bool // it is kept in the store, which all nodes of a host share
 }
 
 // A Source returns the documents of one place where policies are kept. It is
@@ -32,7 +34,11 @@ func Stored(list func(context.Context) ([]Document, error)) Source {
 	return func() ([]Document, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		return list(ctx)
+		documents, err := list(ctx)
+		for i := range documents {
+			documents[i].stored = true
+		}
+		return documents, err
 	}
 }
 
@@ -68,7 +74,7 @@ func Files(dir string, patterns ...string) Source {
 					continue
 				}
 				known[path] = r
-				documents = append(documents, Document{nameBelow(dir, path), r.text})
+				documents = append(documents, Document{Name: nameBelow(dir, path), Text: r.text})
 			}
 		}
 		return documents, errors.Join(errs...)

@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
-
-	"github.com/mortise-dev/mortise/internal/service/egress"
 )
 
 // TenantOwner is the principal that owns a tenant where its configuration names no other.
@@ -36,11 +34,8 @@ type tenantApprovals struct {
 }
 
 // LoadTenant returns the configuration of a tenant beside the site's own: what the file at
-// path says, and what the site's says of all tenants. A key that is the site's is refused.
+// path says, and of the site's what [ofSite] takes over. A key that is the site's is refused.
 // Where there is no file the tenant has the defaults of the site.
-//
-// Nothing that names people, policies, programs, variables or addresses beyond the public
-// Internet is taken over from the site.
 func LoadTenant(path, name string, site Config) (Config, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +65,7 @@ func parseTenant(raw []byte, name string, site Config) (Config, error) {
 			return Config{}, fmt.Errorf("%s is the site's: write it in %s of the data directory; a tenant has %s", key, FileName, strings.Join(own, ", "))
 		}
 	}
-	c := site
+	c := ofSite(site)
 	base := Default()
 	f := tenantFile{Principal: TenantOwner, Policy: Policy{Default: site.Policy.Default}, Approvals: tenantApprovals{Expire: base.Approvals.Expire}, Limits: site.Limits, Retention: site.Retention}
 	if _, own := keys["quotas"]; !own {
@@ -96,9 +91,26 @@ func parseTenant(raw []byte, name string, site Config) (Config, error) {
 	}
 	c.Tenant, c.Principal, c.Policy, c.Limits, c.Quotas, c.Retention, c.Models.Budget = name, f.Principal, f.Policy, f.Limits, f.Quotas, f.Retention, f.Models.Budget
 	c.Approvals = Approvals{By: f.Approvals.By, Expire: f.Approvals.Expire}
-	c.Intents, c.Bindings, c.Env, c.Settings = base.Intents, nil, base.Env, base.Settings
-	c.Egress = egress.Grants{CAFile: site.Egress.CAFile}
 	return c, c.check()
+}
+
+// ofSite returns the defaults with those keys of the site's configuration that hold for all
+// tenants: the machinery that they share. Every other key has its default, so that nothing
+// that names people, accounts, policies, programs, variables or addresses beyond the public
+// Internet comes from the site.
+func ofSite(site Config) Config {
+	c := Default()
+	c.Database, c.Blobs, c.Secrets = site.Database, site.Blobs, site.Secrets
+	c.Ledger, c.Retention, c.Agents, c.Limits = site.Ledger, site.Retention, site.Agents, site.Limits
+	c.Processes, c.Sandbox, c.Interpreters = site.Processes, site.Sandbox, site.Interpreters
+	c.Models, c.MCP.Recheck = site.Models, site.MCP.Recheck
+	c.Egress.CAFile = site.Egress.CAFile
+	c.Server.SignInAge = site.Server.SignInAge
+	subscribe := c.Plugins.Subscribe
+	c.Plugins = site.Plugins
+	c.Plugins.Subscribe = subscribe
+	c.Policy.Default = site.Policy.Default
+	return c
 }
 
 // keysOf returns the names of the members of a part of the configuration.

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/base/carried"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
@@ -349,7 +350,7 @@ func TestShimIsAskedOnce(t *testing.T) {
 	check("another host", resolve(manifest("plugin.py")), filepath.Join(real, "python3"), 1)
 	check("by a command", resolve(command("python3", "-m", "x")), filepath.Join(real, "python3"), 1)
 
-	_ = os.WriteFile(filepath.Join(path, "python3"), []byte(shim(filepath.Join(real, "other"), "3.13.0")+"\n"), 0o755)
+	_ = carried.Write(filepath.Join(path, "python3"), []byte(shim(filepath.Join(real, "other"), "3.13.0")+"\n"))
 	check("changed", resolve(manifest("plugin.py")), filepath.Join(real, "other"), 2)
 	_ = os.Remove(filepath.Join(real, "other"))
 	check("the real one is gone", resolve(manifest("plugin.py")), filepath.Join(path, "python3"), 3)
@@ -410,7 +411,7 @@ func TestInterpreterThatWillNotDo(t *testing.T) {
 		i := interpreter.New(interpreter.Options{Dir: t.TempDir()})
 		_, err := i.Command(t.Context(), plugin.Package{Dir: pkg}, manifest("plugin.py"))
 		is(t, err, plugin.CodeDependencyMissing)
-		_ = os.WriteFile(filepath.Join(path, "python3"), []byte(shim("/x", "3.12.0")), 0o755)
+		_ = carried.Write(filepath.Join(path, "python3"), []byte(shim("/x", "3.12.0")))
 		if _, err := i.Command(t.Context(), plugin.Package{Dir: pkg}, manifest("plugin.py")); err != nil {
 			t.Error(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mortise-dev/mortise/internal/base/alive"
+	"github.com/mortise-dev/mortise/internal/base/carried"
 	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
@@ -417,7 +419,7 @@ func ordinaryHost(t *testing.T) func(arguments ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(copied, text, 0o755); err != nil {
+	if err := errors.Join(carried.Write(copied, text), os.Chmod(copied, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	return func(arguments ...string) string {

@@ -115,8 +115,8 @@ func hoarder(args []string) {
 func TestMemoryIsBoundedHoweverItIsTaken(t *testing.T) {
 	t.Parallel()
 	s := full(t)
-	hosts := map[string]func(way string) string{
-		"this user": func(way string) string {
+	hosts := map[string]func(t *testing.T, way string) string{
+		"this user": func(t *testing.T, way string) string {
 			spec := self(t, "hoarder", strings.Fields(way)...)
 			spec.Limits = little
 			got := run(t, s, spec)
@@ -125,14 +125,14 @@ func TestMemoryIsBoundedHoweverItIsTaken(t *testing.T) {
 	}
 	if os.Geteuid() == 0 {
 		ordinary := ordinaryHost(t)
-		hosts["ordinary user"] = func(way string) string {
+		hosts["ordinary user"] = func(_ *testing.T, way string) string {
 			return ordinary(append([]string{"hoarder"}, strings.Fields(way)...)...)
 		}
 	}
 	for name, host := range hosts {
 		for way := range hoards {
 			t.Run(name+" "+way, func(t *testing.T) {
-				said := host(way)
+				said := host(t, way)
 				counted, refused := strings.Contains(said, "limit exceeded: "+sandbox.LimitMemory), strings.Contains(said, "refused: ")
 				if strings.Contains(said, "held") || !counted && !refused || way == "private" && !counted {
 					t.Errorf("it came to %s", said[max(0, len(said)-600):])

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -54,31 +55,47 @@ func (l *launcher) close() {
 }
 
 // keep puts the launcher into memory, sealed; where the system does not run
-// what is there, into a file that only its owner can change.
+// what is there, into a file that only its owner can change. No process is started meanwhile:
+// one that had it open for writing would keep the system from executing it.
 func (l *launcher) keep(dir string, code []byte) error {
+	file, err := inMemory(code)
+	if err != nil {
+		return err
+	}
+	if file == nil {
+		return l.keepFile(dir, code)
+	}
+	l.file = file
+	return nil
+}
+
+// inMemory returns the launcher in memory, open for reading; nil where the system cannot keep it
+// there.
+func inMemory(code []byte) (*os.File, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	fd, err := unix.MemfdCreate("mortise-cage", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
 	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
 		fd, err = unix.MemfdCreate("mortise-cage", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	}
 	if err != nil {
-		return l.keepFile(dir, code)
+		return nil, nil
 	}
 	file := os.NewFile(uintptr(fd), "mortise-cage")
 	defer file.Close()
 	if _, err := file.Write(code); err != nil {
-		return fmt.Errorf("the launcher of cages cannot be kept in memory: %w", err)
+		return nil, fmt.Errorf("the launcher of cages cannot be kept in memory: %w", err)
 	}
 	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
 	if _, err := unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-		return fmt.Errorf("the launcher of cages cannot be sealed: %w", err)
+		return nil, fmt.Errorf("the launcher of cages cannot be sealed: %w", err)
 	}
 	// Open it again for reading: what is open for writing cannot be executed.
 	read, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return l.keepFile(dir, code)
+		return nil, nil
 	}
-	l.file = os.NewFile(uintptr(read), "mortise-cage")
-	return nil
+	return os.NewFile(uintptr(read), "mortise-cage"), nil
 }
 
 // keepFile writes the launcher where it is not there, or is not itself.

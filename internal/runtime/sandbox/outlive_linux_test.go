@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-dev/mortise/internal/base/carried"
 	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 )
@@ -36,7 +38,7 @@ func TestNothingOutlivesTheHostAtLevelPartial(t *testing.T) {
 	copied, scratch := filepath.Join(dir, "program"), filepath.Join(dir, "scratch")
 	text, err := os.ReadFile(program)
 	if err == nil {
-		err = os.WriteFile(copied, text, 0o755)
+		err = errors.Join(carried.Write(copied, text), os.Chmod(copied, 0o755))
 	}
 	if err == nil {
 		err = os.Mkdir(scratch, 0o755)

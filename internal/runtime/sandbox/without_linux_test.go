@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-dev/mortise/internal/base/carried"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -185,7 +187,7 @@ func forEveryone(t *testing.T) string {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "program")
-	if err := os.WriteFile(program, text, 0o755); err != nil {
+	if err := errors.Join(carried.Write(program, text), os.Chmod(program, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(dir, 0o777); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/xuri/excelize/v2"
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/base/carried"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/extract/reader"
@@ -429,7 +430,7 @@ func tesseract(t *testing.T) func(*extract.Options) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tesseract")
 	script := "#!/bin/sh\ncat >/dev/null\nprintf 'level\\tpage_num\\n5\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\t9\\t9\\t90.0\\tread\\n5\\t1\\t1\\t1\\t1\\t2\\t0\\t0\\t9\\t9\\t70.0\\taloud\\n5\\t1\\t1\\t1\\t2\\t1\\t0\\t0\\t9\\t9\\t80.0\\tagain\\n'\n"
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+	if err := carried.Write(path, []byte(script)); err != nil {
 		t.Fatal(err)
 	}
 	return func(o *extract.Options) { o.Tesseract = path }

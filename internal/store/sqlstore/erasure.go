@@ -37,7 +37,7 @@ func (r *reader) Erasures(ctx context.Context, tenant string, open bool) ([]stor
 // their behalf.
 const ownedBy = `(s.principal IN (?, ?) OR s.actor IN (?, ?))`
 
-func owning(who store.Aliases) []any { return []any{who.ID, who.Name, who.ID, who.Name} }
+func owning(who store.Aliases) []any { return []any{who.Name, who.Typed, who.Name, who.Typed} }
 
 // Unsettled implements [store.RetentionReader].
 func (r *reader) Unsettled(ctx context.Context, who store.Aliases) (int64, error) {
@@ -91,7 +91,7 @@ func (t *tx) EraseCalls(who store.Aliases, cursor string, at time.Time, limit in
 		return out, due[limit-1].id, nil
 	}
 	q = selectFrom("p.id, '', p.updated_at, p.request_hash, ''", "plans p WHERE p.tenant = ? AND p.principal IN (?, ?) AND "+endedPlan)
-	q.args = []any{who.Tenant, who.ID, who.Name}
+	q.args = []any{who.Tenant, who.Name, who.Typed}
 	q.orderBy("p.id")
 	q.limit(limit)
 	if due, err = all(rows(context.Background(), &t.reader, q, scanAged)); err != nil {
@@ -170,7 +170,7 @@ func (t *tx) EraseRows(who store.Aliases, limit int) (map[string]int64, error) {
 	}
 	q := selectFrom("d.kb_id, d.id, d.updated_at, '', ''", `kb_documents d WHERE d.tenant = ? AND (d.principal IN (?, ?)
 		OR d.kb_id IN (SELECT k.id FROM kbs k WHERE k.tenant = ? AND k.created_by = ?))`)
-	q.args = []any{who.Tenant, who.ID, who.Name, who.Tenant, who.Name}
+	q.args = []any{who.Tenant, who.Name, who.Typed, who.Tenant, who.Name}
 	q.limit(limit)
 	documents, err := all(rows(context.Background(), &t.reader, q, scanAged))
 	if err != nil {

@@ -144,9 +144,9 @@ func (r *reader) BrowserSessions(ctx context.Context, tenant string) ([]store.Br
 // InsertBrowserSession implements [store.Tx].
 func (t *tx) InsertBrowserSession(r store.BrowserSessionRow) error {
 	groups := ""
-	if len(r.Groups) > 0 {
+	if len(r.Given) > 0 {
 		var err error
-		if groups, err = t.array(r.Groups); err != nil {
+		if groups, err = t.array(r.Given); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func scanBrowser(rows *record, r *store.BrowserSessionRow) error {
 	}
 	if groups != "" {
 		var err error
-		if r.Groups, err = fromArray(groups); err != nil {
+		if r.Given, err = fromArray(groups); err != nil {
 			return fmt.Errorf("groups of session %s: %w", r.ID, err)
 		}
 	}

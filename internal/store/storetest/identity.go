@@ -125,9 +125,9 @@ func users(t *testing.T, b *bundle) {
 }
 
 func browserSessions(t *testing.T, b *bundle) {
-	first := store.BrowserSessionRow{Tenant: "t", ID: "s1", Hash: "11", User: "u1", Asker: "oidc:a/b", CreatedAt: epoch, SignedInAt: epoch.Add(time.Minute), ExpiresAt: epoch.Add(time.Hour), Groups: []string{"«a»", "b"}}
+	first := store.BrowserSessionRow{Tenant: "t", ID: "s1", Hash: "11", User: "u1", Asker: "oidc:a/b", CreatedAt: epoch, SignedInAt: epoch.Add(time.Minute), ExpiresAt: epoch.Add(time.Hour), Given: []string{"«a»", "b"}}
 	second, foreign := first, first
-	second.ID, second.Hash, second.Groups = "s2", "22", nil
+	second.ID, second.Hash, second.Given = "s2", "22", nil
 	foreign.ID, foreign.Hash, foreign.Tenant = "s0", "00", "u"
 	check := func(want ...store.BrowserSessionRow) {
 		t.Helper()

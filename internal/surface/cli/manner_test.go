@@ -287,12 +287,18 @@ func TestStoriesOverTheSocket(t *testing.T) { stories(t, socket) }
 
 func TestStoriesAtAURL(t *testing.T) { stories(t, url) }
 
-// covering are stories in which every noun is: with -short the last two manners are of these
-// alone.
+// covering are stories in which every noun is: with -short the socket has these alone, and a URL
+// those of atURL, since both are asked in the same way.
 var covering = []string{
 	"approvals", "artifact", "artifacts", "calls", "calls_settle", "dry_run", "exit_codes", "ids", "ids_plans", "input", "json", "key", "ledger", "plans",
 	"adapters", "agents", "agents_plugins", "approve", "chat", "chat_pipe", "feeds", "kb", "models", "policy_stored", "reference", "register", "rollback", "secrets", "tenants", "tokens", "users",
 	"progress", "route", "run_name", "run_path", "session_calls", "sessions", "set", "wait_key", "watch",
+}
+
+// atURL are those of them in which a token, a listener or a file of another machine matters.
+var atURL = []string{
+	"approvals", "artifact", "artifacts", "calls", "exit_codes", "feeds", "json", "kb", "key", "policy_stored", "register", "secrets", "sessions", "tenants", "tokens",
+	"users", "watch",
 }
 
 // serving returns the host that serves a data directory for a story, 0 where none does.

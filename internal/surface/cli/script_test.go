@@ -93,7 +93,11 @@ func stories(t *testing.T, manner string) {
 	}
 	if manner != embedded && testing.Short() {
 		params.Dir = ""
-		for _, name := range covering {
+		some := covering
+		if manner == url {
+			some = atURL
+		}
+		for _, name := range some {
 			params.Files = append(params.Files, filepath.Join("testdata", "script", name+".txtar"))
 		}
 	}

@@ -98,7 +98,7 @@ func answerCallResult(ctx context.Context, s *session, r *sdk.CallToolRequest, a
 // mine reports whether a token may be told of a call: of an operation that it is for, and that
 // its own principal made, unless it may read.
 func (s *session) mine(row *host.CallRow) bool {
-	return s.by.Covers(row.Operation) && (s.by.Has(host.ScopeRead) || row.Principal == s.by.Principal.ID)
+	return s.by.Covers(row.Operation) && (s.by.Has(host.ScopeRead) || row.Principal == s.by.Principal.Member())
 }
 
 // A finding is a tool as a search has it.

@@ -123,6 +123,13 @@ func person(id string) plugin.Principal {
 	return plugin.Principal{Type: "user", ID: id, Scopes: []string{"*"}}
 }
 
+// grouped is a person whose sign-in has them in groups.
+func grouped(id string, groups ...string) plugin.Principal {
+	who := person(id)
+	who.Groups = groups
+	return who
+}
+
 // callers are who the tokens of the tests stand for. With scopes behind it, as in
 // mrt_ann:read+run, a token has those.
 var callers = map[string]host.Caller{
@@ -139,6 +146,8 @@ var callers = map[string]host.Caller{
 	"mrt_upper":   {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read", "run"}, Operations: []string{"desk/upper"}},
 	"mrt_desk":    {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read", "run"}, Operations: []string{"desk/*"}},
 	"mrt_few":     {Principal: person("root"), Asker: "api:root", Token: "few", Scopes: []string{"admin"}, Operations: []string{"desk/upper"}},
+	"mrt_eve":     {Principal: person("eve"), Asker: "api:eve", Scopes: []string{"admin"}},
+	"mrt_in":      {Principal: grouped("eve", "people"), Asker: "api:eve", Scopes: []string{"admin"}}, // as a sign-in has her in a group
 	"mrt_program": {Principal: plugin.Principal{Type: "service", ID: "ci", Scopes: []string{"*"}}, Asker: "api:service::ci", Scopes: []string{"admin"}},
 	"mrt_other":   {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read", "run"}, Operations: []string{"mail/*"}},
 }

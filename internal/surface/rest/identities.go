@@ -33,7 +33,7 @@ type External struct {
 
 func (r *registry) identities() {
 	add(r, route{method: "GET", path: "identities", id: "list-identities", scope: host.ScopeRead, about: "The links of users of other systems to principals, for who may configure them"}, r.listIdentities)
-	add(r, route{method: "POST", path: "identities:link", id: "link-identity", scope: host.ScopeConfigure, about: "Link a user of another system to a principal, in place of an earlier link"}, r.linkIdentity)
+	add(r, route{method: "POST", path: "identities:link", id: "link-identity", scope: host.ScopeAdmin, about: "Link a user of another system to a principal, in place of an earlier link"}, r.linkIdentity)
 	add(r, route{method: "POST", path: "identities:unlink", id: "unlink-identity", scope: host.ScopeConfigure, about: "Take a link back"}, r.unlinkIdentity)
 }
 

@@ -107,7 +107,7 @@ func (r *registry) makeCall(ctx context.Context, q *request, in *struct {
 		call.Given = append(call.Given, host.Attachment{Artifact: a})
 	}
 	for _, path := range body.Paths {
-		if err := r.Host.OwnFile(path); err != nil {
+		if err := q.api.OwnFile(path); err != nil {
 			return nil, err
 		}
 		file, err := host.OpenFile(path)

@@ -9,8 +9,8 @@ import (
 // A Me is who asks, as the host knows them.
 type Me struct {
 	Principal  string   `json:"principal" doc:"As the configuration writes it."`
-	Owner      bool     `json:"owner" doc:"They own the host."`
-	Operator   string   `json:"operator" doc:"The principal that the configuration acts for."`
+	Owner      bool     `json:"owner" doc:"They own the tenant."`
+	Operator   string   `json:"operator" doc:"The principal that owns the tenant, as its configuration names it."`
 	By         string   `json:"by,omitzero" doc:"Who acts on their behalf; on the owner's socket alone."`
 	Token      string   `json:"token,omitzero" doc:"The id of the token of the request."`
 	Scopes     []string `json:"scopes" nullable:"false"`
@@ -25,14 +25,14 @@ func (r *registry) me() {
 }
 
 func (r *registry) getMe(_ context.Context, q *request, _ *struct{}) (*struct{ Body Me }, error) {
-	c, g := &q.caller, r.Host.Guard()
+	c, owner := &q.caller, q.api.Owner()
 	name := host.PrincipalName(c.Principal)
 	config := ""
 	if c.Owns {
 		config = r.Config
 	}
 	return &struct{ Body Me }{Me{
-		Principal: name, Owner: name == g.Owner, Operator: g.Owner, By: c.By, Token: c.Token, Scopes: append([]string{}, c.Scopes...),
-		Operations: append([]string{}, c.Operations...), Tenant: g.Tenant, Version: host.Version, Config: config,
+		Principal: name, Owner: name == owner, Operator: owner, By: c.By, Token: c.Token, Scopes: append([]string{}, c.Scopes...),
+		Operations: append([]string{}, c.Operations...), Tenant: q.api.Tenant(), Version: host.Version, Config: config,
 	}}, nil
 }

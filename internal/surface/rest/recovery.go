@@ -23,7 +23,7 @@ type Recovery struct {
 // A RecoveryWhy is why the host is, or was, in recovery.
 type RecoveryWhy struct {
 	Since   time.Time       `json:"since" doc:"Of which time the copy is, or when it was noticed."`
-	Why     string          `json:"why"`
+	Why     string          `json:"why,omitzero" doc:"For who may end the recovery."`
 	Anchors json.RawMessage `json:"anchors,omitzero" doc:"Heads of the ledger that were remembered, and that its chains do not pass through."`
 }
 

@@ -101,7 +101,7 @@ func (r *registry) register(ctx context.Context, q *request, id string, spec *Ar
 		if err := q.ofOwner("/path", spec.Path); err != nil {
 			return host.Artifact{}, err
 		}
-		if err := r.Host.OwnFile(spec.Path); err != nil {
+		if err := q.api.OwnFile(spec.Path); err != nil {
 			return host.Artifact{}, err
 		}
 		ctx, cancel := r.staying(ctx, q)

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -58,6 +60,18 @@ func (b *bench) things() map[string]string {
 	b.feeds(made)
 	b.versions(made)
 	return made
+}
+
+// recovers puts the host into recovery.
+func (b *bench) recovers(why string) {
+	b.Helper()
+	row, err := store.RecoveryRow(store.Recovery{Since: time.Now(), Why: why, Anchors: []store.Anchor{{Chain: 1, Seq: 7, Head: why}}})
+	if err == nil {
+		err = b.app.Store.Write(b.Context(), func(tx store.Tx) error { return tx.PutKV(row) })
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
 }
 
 // agents are root's, who may configure them.

@@ -48,7 +48,7 @@ func (r *registry) tokens() {
 			}
 			return out, nil
 		})
-	add(r, route{method: "POST", path: "tokens", id: "create-token", scope: host.ScopeConfigure, about: "Make a token that has at most what the token of this request has; its secret is told once"}, r.createToken)
+	add(r, route{method: "POST", path: "tokens", id: "create-token", scope: host.ScopeAdmin, about: "Make a token that has at most what the token of this request has; its secret is told once"}, r.createToken)
 	add(r, route{method: "POST", path: "tokens/current:rotate", id: "rotate-token", scope: anyScope, about: "Give the token of this request another secret, which only the caller has seen"},
 		func(ctx context.Context, q *request, _ *struct{}) (*struct{ Body Secret }, error) {
 			t, secret, err := q.api.Tokens().Rotate(ctx)

@@ -51,7 +51,7 @@ func (s *server) watch(to http.ResponseWriter, q *request) (w *answer, over func
 		told.End(q.route, w.status)
 		if s.Log.Enabled(ctx, slog.LevelInfo) {
 			s.Log.InfoContext(ctx, "a request was answered", "method", q.Method, "path", q.URL.Path, "status", w.status, "bytes", w.bytes, "took", time.Since(begun),
-				"request_id", q.id, "trace_id", telemetry.TraceID(ctx), "principal", q.caller.Principal.ID, "token", q.caller.Token, "from", q.RemoteAddr)
+				"request_id", q.id, "trace_id", telemetry.TraceID(ctx), "principal", q.caller.Principal.Member(), "token", q.caller.Token, "from", q.RemoteAddr)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func Open(ctx context.Context, o app.Options) (a *app.App, release func(), err e
 	}
 	a, err = app.Open(ctx, o)
 	if err == nil && !a.Owner() {
-		err = errors.Join(plugin.Errorf(plugin.CodePolicyDenied, "you are %s here, and a host is served by its owner, %s", a.Principal.ID, a.Config.Principal), a.Close())
+		err = errors.Join(plugin.Errorf(plugin.CodePolicyDenied, "you are %s here, and a host is served by its owner, %s", a.Principal.Member(), a.Config.Principal), a.Close())
 	}
 	if err != nil {
 		release()

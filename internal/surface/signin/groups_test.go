@@ -1,6 +1,8 @@
 package signin_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -98,5 +100,63 @@ func TestAProviderThatSaysNoTimeProvesNothingOfNow(t *testing.T) {
 	b.forge(func(s *accounttest.Server) { s.Timeless, s.AuthTime = false, time.Now().Add(2*time.Hour) })
 	if a := ann.signIn("ann's account", "&prompt=login"); a.status != 403 {
 		t.Errorf("a time of the future: %d %s", a.status, a.text)
+	}
+}
+
+// What a sign-in gives is decided by the configuration in force, and not by that of its time: a
+// group that is mapped otherwise is another, one that is mapped no more is none, and a provider
+// that is taken out signs no one in, also those who signed in before.
+func TestASessionIsOfTheConfigurationInForce(t *testing.T) {
+	b := begin(t)
+	ann := b.person("ann", "ann's account")
+	b.forge(func(s *accounttest.Server) { s.Claims = map[string]any{"groups": "ops"} })
+	if a := ann.signIn("ann's account", "&prompt=login"); a.status != 303 {
+		t.Fatalf("%d %s", a.status, a.text)
+	}
+	bob := b.person("bob", "bob's account")
+	asked := bob.ask()
+	text, err := os.ReadFile(filepath.Join(b.home, "mortise.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := string(text)
+	reload := func(old, with string) {
+		t.Helper()
+		if !strings.Contains(config, old) {
+			t.Fatalf("the configuration has no %q", old)
+		}
+		config = strings.Replace(config, old, with, 1)
+		b.write(filepath.Join(b.home, "mortise.yaml"), config)
+		if status, out := b.mortise("serve", "reload"); status != 0 {
+			t.Fatalf("%d %s", status, out)
+		}
+	}
+	groups := func() string {
+		a := ann.do("GET", "/auth/", "")
+		_, has, _ := strings.Cut(a.text, "has you in ")
+		has, _, _ = strings.Cut(has, "<")
+		return strings.Trim(strings.TrimSpace(has), ".")
+	}
+	if got := groups(); !strings.HasPrefix(got, "operators") {
+		t.Fatalf("ann is in %q", got)
+	}
+	reload("ops: [operators]", "ops: [staff]")
+	if got := groups(); !strings.HasPrefix(got, "staff") {
+		t.Errorf("once the claim is mapped to another group, ann is in %q", got)
+	}
+	reload("ops: [staff], ", "")
+	if got := groups(); got != "" {
+		t.Errorf("once the claim is not mapped, ann is in %q", got)
+	}
+	reload("name: one", "name: other") // the same provider
+	if got := ann.whoami(); got != 200 {
+		t.Errorf("under another name of the provider ann is answered %d", got)
+	}
+	reload("issuer: \""+b.first.URL, "issuer: \""+b.first.URL+"/elsewhere")
+	if got := ann.whoami(); got != 401 {
+		t.Errorf("without the provider ann is answered %d", got)
+	}
+	if code := ann.approve(asked); code != "unauthenticated" {
+		t.Errorf("without the provider ann approves: %q", code)
 	}
 }

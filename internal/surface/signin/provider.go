@@ -167,7 +167,7 @@ func (p *provider) finish(ctx context.Context, code, issuer string, f *flow) (in
 		return refused("its ID token is of the future")
 	}
 	in = host.SignIn{Issuer: id.Issuer, Subject: id.Subject, Invitation: f.invitation}
-	if in.Groups, err = p.groups(id); err != nil {
+	if in.Given, err = p.given(id); err != nil {
 		return refused("its ID token cannot be read")
 	}
 	switch { // a provider that does not say when they proved who they are may have remembered them
@@ -183,12 +183,12 @@ func (p *provider) finish(ctx context.Context, code, issuer string, f *flow) (in
 	return in, nil
 }
 
-// groups returns those that an ID token gives.
-func (p *provider) groups(id *oidc.IDToken) ([]string, error) {
+// given returns what the groups claim of an ID token says.
+func (p *provider) given(id *oidc.IDToken) ([]string, error) {
 	if p.GroupsClaim == "" {
 		return nil, nil
 	}
 	var claims map[string]any
 	err := id.Claims(&claims)
-	return host.MappedGroups(claims[p.GroupsClaim], p.Groups), err
+	return host.SaidGroups(claims[p.GroupsClaim], p.Groups), err
 }

@@ -14,7 +14,11 @@ func Recovery(w io.Writer, s host.RecoveryStatus) error {
 		_, err := fmt.Fprintln(w, "the host is not in recovery")
 		return err
 	}
-	fmt.Fprintf(w, "the host is in recovery: %s, %s\n\n", terminal.Safe(s.Recovery.Why), terminal.Clock(s.Recovery.Since))
+	why := s.Recovery.Why
+	if why == "" {
+		why = "the administrator may see why"
+	}
+	fmt.Fprintf(w, "the host is in recovery: %s, %s\n\n", terminal.Safe(why), terminal.Clock(s.Recovery.Since))
 	t := terminal.NewTable(w, "WAITS", "HOW MANY", "SEE")
 	for _, row := range []struct {
 		what string
