@@ -19,6 +19,9 @@ type After struct {
 	Inbound int64           `json:"inbound,omitzero"` // the n of the message whose turn it was; 0 for one that did not come in
 	Depth   int             `json:"depth,omitzero"`   // of the turns that went before for want of an end, see [Late]
 
+	Asking string `json:"asking,omitzero"` // the lease of the turn that asks a person about it, and tells of it as long as it goes on
+	Heard  bool   `json:"heard,omitzero"`  // the plugins heard of it in the turn, which the conversation may not have
+
 	Plan  bool     `json:"plan,omitzero"`   // it is a plan, and no call; the plugins hear of its steps
 	Steps []string `json:"steps,omitempty"` // of which they heard in the turn
 }

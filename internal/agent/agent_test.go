@@ -272,7 +272,14 @@ func (d *desk) open(id string) (*agent.Instance, string) {
 var ann = plugin.Principal{Type: "user", ID: "ann", Scopes: []string{"*"}}
 
 // hello is a message of the owner.
-func hello(text string) agent.Message { return agent.Message{Text: text, From: ann, Role: "owner"} }
+func hello(text string) agent.Message {
+	return agent.Message{Text: text, From: ann, Asker: "os:1", Role: "owner"}
+}
+
+// by returns a call of ann's that asks an agent.
+func by(labels ...string) *plugin.Call {
+	return &plugin.Call{Tenant: "t", Principal: ann, Asker: "os:1", Labels: labels, Trace: plugin.Trace{Correlation: "p"}}
+}
 
 // roles returns the roles of what is on record, without what only came in.
 func (d *desk) roles(session string) string {

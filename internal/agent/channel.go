@@ -284,24 +284,30 @@ const maxAsked = 3
 
 type askedKey struct{}
 
-// Ask has an agent answer one message, in a conversation of its own.
-func (a *Agents) Ask(ctx context.Context, tenant, id string, m Message, peer string) (Answer, error) {
+// Ask has an agent answer one message of a call, in a conversation of its own.
+func (a *Agents) Ask(ctx context.Context, by *plugin.Call, id, text string) (Answer, error) {
 	depth, _ := ctx.Value(askedKey{}).(int)
 	if depth == maxAsked {
 		return Answer{}, plugin.Errorf(plugin.CodeLimitExceeded, "agents asked each other %d deep; take agent.chat from one of them", maxAsked)
 	}
 	ctx = context.WithValue(ctx, askedKey{}, depth+1)
-	i, err := a.Instance(ctx, tenant, id)
+	i, err := a.Instance(ctx, by.Tenant, id)
 	if err != nil {
 		return Answer{}, err
 	}
-	return i.once(ctx, Source{Channel: Called, Kind: "api", Peer: peer}, m)
+	return i.once(ctx, Source{Channel: Called, Kind: "api", Peer: by.Trace.Correlation}, messageOf(by, text, "user"))
 }
 
-// Fire gives a time of one of the agent's schedules its turn. kind is cron or
-// once.
-func (a *Agents) Fire(ctx context.Context, tenant, id, schedule, kind, prompt string, by plugin.Principal) (Answer, error) {
-	i, err := a.Instance(ctx, tenant, id)
+// messageOf returns the message of a call to an agent. It has the rights, the asker and the labels
+// of the call.
+func messageOf(by *plugin.Call, text, role string) Message {
+	return Message{Text: text, From: by.Principal, Asker: by.Asker, Role: role, Labels: by.Labels}
+}
+
+// Fire gives a time of one of the agent's schedules its turn, in the call that the
+// schedule makes. kind is cron or once.
+func (a *Agents) Fire(ctx context.Context, by *plugin.Call, id, schedule, kind, prompt string) (Answer, error) {
+	i, err := a.Instance(ctx, by.Tenant, id)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -313,7 +319,9 @@ func (a *Agents) Fire(ctx context.Context, tenant, id, schedule, kind, prompt st
 	if err != nil {
 		return Answer{}, err
 	}
-	return i.once(ctx, Source{Channel: Scheduled, Kind: "schedule", Peer: schedule}, Message{Text: prompt, From: by, Role: "owner", Labels: read()})
+	m := messageOf(by, prompt, "owner")
+	m.Labels = plugin.Labels(m.Labels, read())
+	return i.once(ctx, Source{Channel: Scheduled, Kind: "schedule", Peer: schedule}, m)
 }
 
 // once is a conversation of one message.

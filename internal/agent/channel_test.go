@@ -359,28 +359,26 @@ func TestFireAndAsk(t *testing.T) {
 			return p.With("prompt", `"`+p.String("prompt")+` please"`), nil
 		}},
 		event.Subscription{Event: event.SessionClosed, Listen: func(_ context.Context, p *event.Payload) error { d.note(&told, p.String("reason")); return nil }})
-	if answer, err := d.Fire(t.Context(), "t", "one", "s1", "cron", "Sum up", ann); err != nil || answer.Text != "yes" {
+	if answer, err := d.Fire(t.Context(), by(), "one", "s1", "cron", "Sum up"); err != nil || answer.Text != "yes" {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	if got := d.heard()[0].Messages; len(got) != 1 || got[0].Text != "Sum up please" {
 		t.Errorf("%+v", got)
 	}
-	m := hello("hi")
-	m.Labels = []string{"private"}
-	if answer, err := d.Ask(t.Context(), "t", "one", m, "p"); err != nil || !slices.Equal(answer.Labels, []string{"private"}) {
+	if answer, err := d.Ask(t.Context(), by("private"), "one", "hi"); err != nil || !slices.Equal(answer.Labels, []string{"private"}) {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	d.say(llm.Move{Err: &llm.Error{Kind: llm.Budget, Message: "spent"}})
-	_, err := d.Ask(t.Context(), "t", "one", hello("hi"), "p")
+	_, err := d.Ask(t.Context(), by(), "one", "hi")
 	wantCode(t, err, plugin.CodeBudgetExceeded)
 	if !slices.Equal(told, []string{"idle", "idle", "error"}) || len(d.closed) != 3 {
 		t.Errorf("closed %q, told %q", d.closed, told)
 	}
-	_, err = d.Ask(t.Context(), "t", "one", hello(strings.Repeat("x", agent.MaxText+1)), "p")
+	_, err = d.Ask(t.Context(), by(), "one", strings.Repeat("x", agent.MaxText+1))
 	wantCode(t, err, plugin.CodeInvalidInput)
 	d.state("one", store.AgentStopped)
-	_, err = d.Fire(t.Context(), "t", "one", "s1", "cron", "Sum up", ann)
+	_, err = d.Fire(t.Context(), by(), "one", "s1", "cron", "Sum up")
 	wantCode(t, err, plugin.CodeDisabled)
-	_, err = d.Fire(t.Context(), "t", "none", "s1", "cron", "Sum up", ann)
+	_, err = d.Fire(t.Context(), by(), "none", "s1", "cron", "Sum up")
 	wantCode(t, err, plugin.CodeNotFound)
 }

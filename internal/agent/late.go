@@ -70,9 +70,12 @@ func (i *Instance) owe(ctx context.Context, a After) error {
 	}
 	key, now := afterKey(i.key.Tenant, i.key.Agent, a.Call), i.agents.Now().UTC().Truncate(time.Microsecond)
 	ctx = context.WithoutCancel(ctx)
-	waits := lateWaits + a.Call
+	waits, wait := lateWaits+a.Call, lateWait(0)
 	if a.Plan {
 		waits = latePlan + a.Call
+	}
+	if a.Asking != "" {
+		wait = turnLease
 	}
 	err = i.agents.Store.Write(ctx, func(tx Tx) error {
 		if err := tx.PutKV(kvRow{KVKey: key, Value: value, UpdatedAt: now}); err != nil {
@@ -80,7 +83,7 @@ func (i *Instance) owe(ctx context.Context, a After) error {
 		}
 		// The host that ends the call says so. Where that dies first, a sweep finds this.
 		_, err := tx.InsertOutbox(OutboxRow{
-			Tenant: i.key.Tenant, ID: a.Call, Agent: i.key.Agent, Plugin: waits, Event: event.ToolAfter, Body: []byte("{}"), CreatedAt: now, NextAt: now.Add(lateWait(0)),
+			Tenant: i.key.Tenant, ID: a.Call, Agent: i.key.Agent, Plugin: waits, Event: event.ToolAfter, Body: []byte("{}"), CreatedAt: now, NextAt: now.Add(wait),
 		}, 1)
 		return err
 	})
@@ -94,6 +97,35 @@ func (i *Instance) owe(ctx context.Context, a After) error {
 		i.agents.Ended(ctx, row)
 	}
 	return err
+}
+
+// takeUp reports whether the turn that asked about a call has its plugins hear how it ended. From
+// then on no other host does, whatever becomes of the turn.
+func (i *Instance) takeUp(ctx context.Context, a After) (mine bool, err error) {
+	a.Heard = true
+	value, err := json.Marshal(a)
+	if err != nil {
+		return false, err
+	}
+	key := afterKey(i.key.Tenant, i.key.Agent, a.Call)
+	err = i.agents.Store.Write(context.WithoutCancel(ctx), func(tx Tx) error {
+		kept, err := tx.KV(ctx, key)
+		if mine = err == nil && kept != nil; !mine {
+			return err
+		}
+		return tx.PutKV(kvRow{KVKey: key, Value: value, UpdatedAt: i.agents.Now().UTC().Truncate(time.Microsecond)})
+	})
+	return mine, err
+}
+
+// forget forgets that the end of a call is owed, in the transaction that tells the conversation.
+// It reports whether it was.
+func (i *Instance) forget(tx Tx, call string) (owed bool, err error) {
+	if owed, err = tx.DeleteKV(afterKey(i.key.Tenant, i.key.Agent, call)); err != nil || !owed {
+		return false, err
+	}
+	_, err = tx.DeleteOutbox(i.key.Tenant, call)
+	return true, err
 }
 
 // lateWait is how long it takes until a sweep looks at such a call again.
@@ -119,6 +151,9 @@ func (a *Agents) LookAtLate(ctx context.Context, row OutboxRow) error {
 			return a.dropOutbox(ctx, &row)
 		}
 		a.Ended(ctx, call)
+		if owed, err := a.owed(ctx, call.Tenant, row.Agent, call.ID); err == nil && owed != nil && owed.Asking != "" {
+			wait = turnLease // the turn that asks may have died
+		}
 	}
 	// Where it was told of, the row is gone.
 	row.Attempt, row.NextAt = had+1, a.Now().UTC().Add(wait).Truncate(time.Microsecond)
@@ -142,39 +177,47 @@ func (a *Agents) Ended(ctx context.Context, row *callRow) {
 	}
 }
 
+// owed returns what is to be told of a call once it has ended, nil where that is nothing.
+func (a *Agents) owed(ctx context.Context, tenant, id, call string) (*After, error) {
+	kept, err := a.Store.KV(ctx, afterKey(tenant, id, call))
+	if err != nil || kept == nil {
+		return nil, err
+	}
+	owed := &After{}
+	return owed, json.Unmarshal(kept.Value, owed)
+}
+
 // endedLate is Ended for a call that has, or a plan that may have.
 func (a *Agents) endedLate(ctx context.Context, tenant, id, call string) error {
-	key := afterKey(tenant, id, call)
-	kept, err := a.Store.KV(ctx, key)
-	if err != nil || kept == nil {
+	owed, err := a.owed(ctx, tenant, id, call)
+	if err != nil || owed == nil {
 		return err
 	}
-	var owed After
-	if err := json.Unmarshal(kept.Value, &owed); err != nil {
-		return err
+	if owed.Asking != "" {
+		c, err := a.Store.Conversation(ctx, tenant, owed.Session)
+		if err != nil || c != nil && c.Lease == owed.Asking && c.LeaseUntil.After(a.Now()) {
+			return err // the turn goes on and tells of it itself
+		}
 	}
 	i, err := a.Instance(ctx, tenant, id)
 	if err != nil {
 		return err
 	}
-	end, err := i.endOf(ctx, &owed)
+	end, err := i.endOf(ctx, owed)
 	if end == nil || err != nil {
 		return err
 	}
 	won := false
 	forget := func(tx Tx) (bool, error) {
-		if won, err = tx.DeleteKV(key); err != nil || !won {
-			return false, err
-		}
-		_, err := tx.DeleteOutbox(tenant, call)
-		return true, err
+		won, err = i.forget(tx, call)
+		return won, err
 	}
 	for range 3 { // a conversation that was found may be closed in between
-		if err = i.late(ctx, &owed, end, forget); !errors.Is(err, errClosed) {
+		if err = i.late(ctx, owed, end, forget); !errors.Is(err, errClosed) {
 			break
 		}
 	}
-	if err != nil || !won {
+	if err != nil || !won || owed.Heard {
 		return err
 	}
 	return end.heard()

@@ -18,7 +18,7 @@ import (
 type Message struct {
 	Text     string
 	From     plugin.Principal // whose rights the turn has
-	Asker    string           // who is known to have sent it, see [plugin.Call]; "" for a channel's sender
+	Asker    string           // who is known to have sent it, see [plugin.Call]; required, but for a channel's sender
 	Role     string           // what they are to the agent: owner, user, guest
 	Channel  string           // the namespace it came by; "" for none
 	Room     string           // in which of its rooms; "" for none
@@ -46,6 +46,7 @@ type Audience struct {
 	Using func(u Use)                 // a tool is about to be used
 	Used  func(u Use)                 // it was
 	Ask   func(u Use) (*Reply, error) // a person is to say whether a tool may be used; without it the turn goes on, and the question stays open
+	Waits func(u Use)                 // a tool waits for a person who is not here; called only without Ask
 }
 
 // A Reply is how a call ended that waited for a person.
@@ -71,6 +72,9 @@ const MaxText = 64 << 10
 func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audience) (a Answer, err error) {
 	if len(m.Text) > MaxText || strings.ContainsRune(m.Text, 0) {
 		return a, plugin.Errorf(plugin.CodeInvalidInput, "a message has at most %d bytes and no NUL; this one has %d", MaxText, len(m.Text))
+	}
+	if m.asker() == "" {
+		return a, plugin.Errorf(plugin.CodeInternal, "a message to agent %s names no asker, so no one could approve what its turn asks for", i.key.Agent)
 	}
 	// Turn: only this turn adds to the conversation until it is over.
 	ctx, c, end, err := i.take(ctx, session)
@@ -276,6 +280,7 @@ type turn struct {
 	usage    *llm.CallUsage
 	lease    string
 	said     int64           // the n of what the agent said last
+	settled  []string        // calls that were owed, whose end is kept with the results of this move
 	known    []MemoryRow     // what it remembers of what is talked about
 	read     func() []string // the labels of what was read from its memory
 	answer   Answer
@@ -395,12 +400,20 @@ func (t *turn) act(ctx context.Context, uses []llm.ToolUse, last bool) error {
 		results = append(results, llm.ToolResult{ID: wish.ID, Name: wish.Name, Text: u.Text, Failed: u.Code != ""})
 	}
 	// What was asked for has an answer on record, however the turn ends.
-	var also func(tx Tx, n int64) error
-	if last && stop == nil {
-		also = func(tx Tx, _ int64) error { return t.answered(tx, replyCut) }
+	also := func(tx Tx, _ int64) error {
+		for _, call := range t.settled {
+			if _, err := t.forget(tx, call); err != nil {
+				return err
+			}
+		}
+		if last && stop == nil {
+			return t.answered(tx, replyCut)
+		}
+		return nil
 	}
 	if err := t.keep(ctx, t.session, t.lease, llm.Message{Role: llm.ToolRole, Results: results}, t.call.Trace.Step, t.answer.Labels, also); err != nil && stop == nil {
 		return err
 	}
+	t.settled = nil
 	return stop
 }

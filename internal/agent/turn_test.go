@@ -577,13 +577,13 @@ func TestAgentsThatAskThemselves(t *testing.T) {
 	asked := 0
 	d.do = func(ctx context.Context, call plugin.Call) (plugin.Result, error) {
 		asked++
-		_, err := d.Ask(ctx, "t", "one", hello("you do it"), "x")
+		_, err := d.Ask(ctx, by(), "one", "you do it")
 		return plugin.Result{Status: plugin.Succeeded}, err
 	}
 	for range 20 {
 		d.say(wish("do", "{}", "u"), llm.Move{Text: "done"})
 	}
-	if _, err := d.Ask(t.Context(), "t", "one", hello("go"), "x"); err != nil {
+	if _, err := d.Ask(t.Context(), by(), "one", "go"); err != nil {
 		t.Fatal(err)
 	}
 	if asked > 8 {

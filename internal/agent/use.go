@@ -97,17 +97,16 @@ func (t *turn) use(ctx context.Context, u *Use, cut bool) (err error) {
 	started := t.agents.Now()
 	inner, args := withArgs(ctx, call.Input)
 	res, failed := t.agents.Kernel.Call(inner, call)
+	after := After{Session: t.session, Tool: u.Operation, Call: u.CallID, Args: args(), Started: started, Inbound: t.message.Inbound, Depth: t.message.depth()}
 	if failed == nil && res.Status == plugin.PendingApproval {
 		u.Approval = res.Approval.ID
 		u.told(res, nil) // however asking ends
-		if t.audience.Ask != nil {
-			reply, failure := t.audience.Ask(*u)
-			if failure != nil {
-				return failure
-			}
-			if reply != nil {
-				u.Approval, res, failed = "", reply.Result, reply.Err
-			}
+		reply, failure := t.ask(ctx, u, &after)
+		if failure != nil {
+			return failure
+		}
+		if reply != nil {
+			u.Approval, res, failed = "", reply.Result, reply.Err
 		}
 	}
 	u.Took = t.agents.Now().Sub(started)
@@ -116,12 +115,12 @@ func (t *turn) use(ctx context.Context, u *Use, cut bool) (err error) {
 	if t.audience.Used != nil {
 		t.audience.Used(*u)
 	}
-	after := After{Session: t.session, Tool: u.Operation, Call: u.CallID, Args: args(), Started: started, Inbound: t.message.Inbound, Depth: t.message.depth()}
 	if u.Status != plugin.Succeeded && u.Code == "" { // it waits for a person, or goes on elsewhere
+		after.Asking = ""
 		if err := t.owe(ctx, after); err != nil {
 			return err
 		}
-	} else if failure := t.after(ctx, after, u, res.Data); failure != nil {
+	} else if failure := t.tell(ctx, after, u, res.Data); failure != nil {
 		return failure
 	}
 	// A hook that asked to end the turn is the one refusal that is no answer.
@@ -129,6 +128,35 @@ func (t *turn) use(ctx context.Context, u *Use, cut bool) (err error) {
 		return failed
 	}
 	return nil
+}
+
+// ask asks the audience about a call that waits for approval. It returns nil if the audience has
+// no answer, or cannot be asked. The end of the call is owed before it asks: if the turn dies
+// meanwhile, the host that sees the call end tells the conversation.
+func (t *turn) ask(ctx context.Context, u *Use, after *After) (*Reply, error) {
+	if t.audience.Ask == nil {
+		if t.audience.Waits != nil {
+			t.audience.Waits(*u)
+		}
+		return nil, nil
+	}
+	after.Asking = t.lease
+	if err := t.owe(ctx, *after); err != nil {
+		return nil, err
+	}
+	return t.audience.Ask(*u)
+}
+
+// tell tells the plugins how a use of a tool ended. Of one that was owed they hear once.
+func (t *turn) tell(ctx context.Context, after After, u *Use, result json.RawMessage) error {
+	if after.Asking != "" {
+		mine, err := t.takeUp(ctx, after)
+		if err != nil || !mine {
+			return err
+		}
+		t.settled = append(t.settled, after.Call)
+	}
+	return t.after(ctx, after, u, result)
 }
 
 // told spells what a call came to for the model.

@@ -270,7 +270,7 @@ func TestAnApprovalAfterATurnAtTheTerminal(t *testing.T) {
 			t.Errorf("%s: the model was asked by itself", name)
 		}
 		for range 2 {
-			if _, err := i.Turn(t.Context(), c.SessionID, agent.Message{Text: "and?", From: theOwner}, agent.Audience{}); err != nil {
+			if _, err := i.Turn(t.Context(), c.SessionID, agent.Message{Text: "and?", From: theOwner, Asker: "os:1"}, agent.Audience{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -158,5 +159,89 @@ func TestWhatAChannelSaysIsUntrustedOnEveryWayOut(t *testing.T) {
 	plan, err := b.Plans.Show(t.Context(), "local", b.question().SubjectID)
 	if err != nil || !slices.Contains(plan.Labels, plugin.Untrusted) {
 		t.Errorf("the plan is %+v, %v", plan, err)
+	}
+}
+
+// TestWhatAFailedCallTellsAsksAPerson: an error is as untrusted as an answer, on every way on
+// which an agent hears of it. An effect that follows waits for a person.
+func TestWhatAFailedCallTellsAsksAPerson(t *testing.T) {
+	t.Parallel()
+	needPython(t)
+	upsert := move{tool: "agent_memory__upsert", args: `{"key":"summary","content":"what it told me"}`}
+	// fails has the question approved, and returns how the call ends: as a failure.
+	fails := func(d *desk) (plugin.Result, error) {
+		d.t.Helper()
+		q := d.question()
+		if _, err := d.Approvals.Decide(d.t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: q.ID, Approve: true, By: d.Principal}); err != nil {
+			d.t.Fatal(err)
+		}
+		res, err := d.Kernel.Await(d.t.Context(), "local", q.SubjectID)
+		if err == nil {
+			d.t.Errorf("it did not fail: %+v", res)
+		}
+		return res, err
+	}
+	for name, heard := range map[string]func(d *desk, turn func(to agent.Audience, moves ...move) agent.Answer) agent.Answer{
+		"at once": func(_ *desk, turn func(agent.Audience, ...move) agent.Answer) agent.Answer {
+			return turn(agent.Audience{}, move{tool: "reads__web", args: `{"page":"x"}`}, upsert)
+		},
+		"approved in the chat": func(d *desk, turn func(agent.Audience, ...move) agent.Answer) agent.Answer {
+			asked := false
+			return turn(agent.Audience{Ask: func(u agent.Use) (*agent.Reply, error) {
+				if asked {
+					return nil, nil
+				}
+				asked = true
+				res, err := fails(d)
+				return &agent.Reply{Result: res, Err: err}, nil
+			}}, move{tool: "reads__sent", args: `{"page":"x"}`}, upsert)
+		},
+		"approved after the turn": func(d *desk, turn func(agent.Audience, ...move) agent.Answer) agent.Answer {
+			turn(agent.Audience{}, move{tool: "reads__sent", args: `{"page":"x"}`})
+			_, _ = fails(d)
+			return turn(agent.Audience{}, upsert)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, agent.Settings{})
+			dir := t.TempDir()
+			write(t, dir, "reads.py", `
+from mortise import Plugin
+plugin = Plugin("reads", version="1.0.0")
+@plugin.tool(labels=["untrusted"])
+def web(page: str) -> str:
+    """Read a page."""
+    raise ValueError("do as I say")
+@plugin.operator(effects=["mail_send"], policy_tags=["requires_approval"], labels=["untrusted"])
+def sent(page: str) -> str:
+    """Send a page."""
+    raise ValueError("do as I say")
+plugin.run()
+`)
+			register(t, d.App, dir+"/reads.py", true)
+			assign(t, d.App, "support", "reads", true)
+			i, err := d.Agents.Instance(t.Context(), "local", "support")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := i.Open(t.Context(), agent.Source{Channel: agent.Terminal, Kind: "cli", Peer: "ann"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := heard(d, func(to agent.Audience, moves ...move) agent.Answer {
+				t.Helper()
+				d.model.say(append(moves, move{text: "done"})...)
+				answer, err := i.Turn(t.Context(), c.SessionID, agent.Message{Text: "read and send a page, remember it", From: theOwner, Asker: "os:1", Role: "owner"}, to)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return answer
+			})
+			last := answer.Uses[len(answer.Uses)-1]
+			if last.Operation != "agent.memory/upsert" || last.Status != plugin.PendingApproval || !slices.Contains(answer.Labels, plugin.Untrusted) {
+				t.Errorf("the effect after the error ended as %s (%s %s); the answer has the labels %q", last.Status, last.Code, last.Text, answer.Labels)
+			}
+		})
 	}
 }

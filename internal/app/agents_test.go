@@ -78,6 +78,13 @@ func (s *talker) say(moves ...move) {
 	s.moves = append(s.moves, moves...)
 }
 
+// forget forgets what the model would still say.
+func (s *talker) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moves = nil
+}
+
 func (s *talker) heard() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,7 +288,7 @@ func TestAConversationEmitsEveryEvent(t *testing.T) {
 		}
 	}
 	model.say(move{text: "A quiet night."})
-	answer, err := a.Agents.Fire(t.Context(), "local", "support", "morning", "cron", "Sum up the night.", theOwner)
+	answer, err := a.Agents.Fire(t.Context(), &plugin.Call{Tenant: "local", Principal: theOwner, Asker: "os:1"}, "support", "morning", "cron", "Sum up the night.")
 	if err != nil || answer.Text != "A quiet night." {
 		t.Fatalf("%+v, %v", answer, err)
 	}

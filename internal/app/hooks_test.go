@@ -25,7 +25,7 @@ func talk(t *testing.T, a *app.App, id, text string) (agent.Answer, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return i.Turn(t.Context(), c.SessionID, agent.Message{Text: text, From: theOwner, Role: "owner"}, agent.Audience{})
+	return i.Turn(t.Context(), c.SessionID, agent.Message{Text: text, From: theOwner, Asker: "os:1", Role: "owner"}, agent.Audience{})
 }
 
 // use has an agent use a tool, and returns what came of it.
@@ -213,7 +213,7 @@ func TestTurnsOfOneConversationFollowEachOther(t *testing.T) {
 	var all sync.WaitGroup
 	for range many {
 		all.Go(func() {
-			if _, err := i.Turn(t.Context(), c.SessionID, agent.Message{Text: "and?", From: theOwner}, agent.Audience{}); err != nil {
+			if _, err := i.Turn(t.Context(), c.SessionID, agent.Message{Text: "and?", From: theOwner, Asker: "os:1"}, agent.Audience{}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -363,7 +363,7 @@ func (a *App) openKernel(broker *service.Broker, fill bridge.Filler) *notify.Not
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.Call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
 	a.watched()
-	broker.Call, broker.Enqueue, broker.Kind = a.Kernel.Run, a.Kernel.Call, a.kind
+	broker.Call, broker.Enqueue, broker.Kind = a.Kernel.Run, a.Kernel.Enqueue, a.kind
 	return people
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/testwait"
+	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -249,7 +250,7 @@ var ways = map[string]map[string]way{
 	}},
 	"OriginAdapter": {"an event": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
 		v, err := a.Adapters.Deliver(t.Context(), adapter.Delivery{
-			Tenant: "local", Adapter: "chat", By: plugin.Principal{Type: "user", ID: "root", Scopes: []string{"*"}}, Origin: plugin.OriginCLI,
+			Tenant: "local", Adapter: "chat", By: plugin.Principal{Type: "user", ID: "root", Scopes: []string{"*"}}, Asker: "os:1", Origin: plugin.OriginCLI,
 			Event: json.RawMessage(fmt.Sprintf(`{"operation":%q,"input":%s}`, operation, input)),
 		})
 		return ended(t, a, v, err)
@@ -260,7 +261,7 @@ var ways = map[string]map[string]way{
 // the kernel's, and ann's own scopes are what she has.
 func feed(t *testing.T, a *app.App, operation, input string) (string, error) {
 	t.Helper()
-	s, err := a.Schedules.Create(t.Context(), "local", schedule.Schedule{Owner: ann, Operation: operation, Input: json.RawMessage(input), Spec: "every 1h"}, nil)
+	s, err := a.Schedules.Create(t.Context(), "local", schedule.Schedule{Owner: ann, Asker: "os:1", Operation: operation, Input: json.RawMessage(input), Spec: "every 1h"}, nil)
 	return s.ID, err
 }
 
@@ -282,7 +283,7 @@ func waiting(t *testing.T, a *app.App, operation string) int {
 func planned(t *testing.T, a *app.App, operation, input string) plugin.Code {
 	t.Helper()
 	v, err := a.Plans.Submit(t.Context(), plan.Submission{
-		Tenant: "local", Principal: ann, Agent: "planner", Origin: plugin.OriginCLI,
+		Tenant: "local", Principal: ann, Asker: "os:1", Agent: "planner", Origin: plugin.OriginCLI,
 		Input: json.RawMessage(fmt.Sprintf(`{"intent":{"type":"Gate.Meet","payload":{"operation":%q,"input":%s}}}`, operation, input)),
 	})
 	return ended(t, a, v, err)
@@ -375,6 +376,9 @@ func TestNoOriginPassesAGate(t *testing.T) {
 				if got != gate.code {
 					t.Errorf("%s, %s, meets %s: %q, want %q", origin, manner, gate.name, got, gate.code)
 				}
+				if got == pending {
+					approvable(t, a, origin+", "+manner)
+				}
 				if gate.code == "" {
 					ran++
 				}
@@ -387,6 +391,22 @@ func TestNoOriginPassesAGate(t *testing.T) {
 	}
 	if got := strings.Fields(string(lines)); len(got) != ran || slices.ContainsFunc(got, func(name string) bool { return name != "open" }) {
 		t.Errorf("what ran is %q, want open %d times", got, ran)
+	}
+}
+
+// approvable checks that every question that is open may be answered by a person who has no part
+// in it: who asks is known.
+func approvable(t *testing.T, a *app.App, asked string) {
+	t.Helper()
+	open, err := a.Store.Approvals(t.Context(), store.ApprovalFilter{Tenant: "local", State: store.ApprovalOpen, Limit: 1000})
+	if err != nil || len(open) == 0 {
+		t.Fatalf("%s: there is no question, %v", asked, err)
+	}
+	for i := range open {
+		answer := approval.Answer{Tenant: "local", ID: open[i].ID, Approve: true, By: plugin.Principal{Type: "user", ID: "bob"}, Asker: "os:2"}
+		if err := a.Approvals.Entitled(t.Context(), &open[i], answer); err != nil {
+			t.Errorf("%s: bob may not approve what %q asks: %v", asked, open[i].Asker, err)
+		}
 	}
 }
 
@@ -417,4 +437,73 @@ func origins(t *testing.T) (names []string) {
 		}
 	}
 	return names
+}
+
+// TestWhatATurnAsksForNamesWhoAsks: on each way to a turn of an agent, a person who has no part in
+// it can approve the calls of the agent.
+func TestWhatATurnAsksForNamesWhoAsks(t *testing.T) {
+	t.Parallel()
+	model := newTalker(t)
+	home := modelHome(t, model.URL, "policy: {files: [turn.cedar]}\napprovals: {by: [bob]}\n")
+	write(t, home, "turn.cedar", `
+@id("run") @untrusted("allow") permit (principal, action in [Action::"execute", Action::"list"], resource) unless { resource == Operation::"agent.memory/upsert" };
+@id("gate") @approval("it is gated") permit (principal, action in [Action::"execute", Action::"list"], resource == Operation::"agent.memory/upsert");
+`)
+	a := open(t, home)
+	for _, id := range []string{"desk", "front"} {
+		hire(t, a, id, agent.Settings{})
+	}
+	assign(t, a, "front", "agent.chat", true)
+	const asks = `{"agent":"desk","text":"remember it"}`
+	turn := asking(plugin.OriginAPI, "agent.chat/turn", asks)
+	turn.Principal = theOwner
+	for name, take := range map[string]func() error{
+		"at a terminal": func() error {
+			_, err := talk(t, a, "desk", "remember it")
+			return err
+		},
+		"by agent.chat/turn": func() error {
+			_, err := a.Kernel.Call(t.Context(), turn)
+			return err
+		},
+		"by agent.chat/turn, later": func() error {
+			call := turn
+			call.NoWait = true
+			res, err := a.Kernel.Call(t.Context(), call)
+			if err == nil {
+				_, err = a.Kernel.Await(t.Context(), "local", res.CallID)
+			}
+			return err
+		},
+		"by another agent": func() error {
+			_, err := talk(t, a, "front", "have it remembered")
+			return err
+		},
+		"by a schedule": func() error {
+			s, err := a.Schedules.Create(t.Context(), "local", schedule.Schedule{Owner: a.Principal, Asker: "os:1", Operation: "agent.chat/turn", Input: json.RawMessage(asks), Spec: "every 1h"}, nil)
+			if err != nil {
+				return err
+			}
+			res, err := a.Schedules.Run(t.Context(), "local", s.ID)
+			if err == nil && res.Status == plugin.InProgress {
+				_, err = a.Kernel.Await(t.Context(), "local", res.CallID)
+			}
+			return err
+		},
+	} {
+		before := waiting(t, a, "agent.memory/upsert")
+		first := []move{{tool: "agent_memory__upsert", args: `{"key":"k","content":"c"}`}, {text: "I asked."}, {text: "done"}}
+		if name == "by another agent" {
+			model.say(move{tool: "agent_chat__turn", args: asks})
+		}
+		model.say(first...)
+		if err := take(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := waiting(t, a, "agent.memory/upsert") - before; n != 1 {
+			t.Errorf("%s: %d calls wait for a person, want 1", name, n)
+		}
+		approvable(t, a, name)
+		model.forget()
+	}
 }

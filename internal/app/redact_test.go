@@ -75,7 +75,7 @@ func TestNoSecretThatAToolReturnedReachesAModel(t *testing.T) {
 	turn := func(text string, moves ...move) {
 		t.Helper()
 		model.say(moves...)
-		if answer, err := i.Turn(t.Context(), c.SessionID, agent.Message{Text: text, From: theOwner, Role: "owner"}, agent.Audience{}); err != nil || answer.Text != "done" {
+		if answer, err := i.Turn(t.Context(), c.SessionID, agent.Message{Text: text, From: theOwner, Asker: "os:1", Role: "owner"}, agent.Audience{}); err != nil || answer.Text != "done" {
 			t.Fatalf("%+v, %v", answer, err)
 		}
 	}

@@ -120,7 +120,7 @@ func TestToolAfterComesOnceWithTheRealEndOfACallThatWaited(t *testing.T) {
 		}, false},
 	} {
 		model.say(move{tool: "agent_memory__upsert", args: `{"key":"k","content":"s3cret"}`}, move{text: "done"})
-		answer, err := i.Turn(t.Context(), c.SessionID, agent.Message{Text: "remember", From: theOwner, Labels: []string{plugin.Untrusted}}, agent.Audience{})
+		answer, err := i.Turn(t.Context(), c.SessionID, agent.Message{Text: "remember", From: theOwner, Asker: "os:1", Labels: []string{plugin.Untrusted}}, agent.Audience{})
 		if err != nil || len(answer.Uses) != 1 || answer.Uses[0].Status != plugin.PendingApproval {
 			t.Fatalf("%s: %+v, %v", end.name, answer, err)
 		}

@@ -21,10 +21,11 @@ func OSUser() string {
 		}
 		return "os:" + strconv.Itoa(uid)
 	}
-	if u, err := user.Current(); err == nil { // Windows has no numbers
-		return "os:" + u.Uid
+	u, err := user.Current() // Windows has no numbers
+	if err != nil {
+		return approval.Unknown("the operating system does not say who runs this process: " + err.Error())
 	}
-	return ""
+	return "os:" + u.Uid
 }
 
 // OSUserName is that user for people to read.

@@ -193,7 +193,9 @@ func (c Calls) current(ctx context.Context, res plugin.Result) (plugin.Result, e
 		return res, err
 	}
 	res.Approval = &plugin.Pending{ID: row.ID, Why: row.Why, ExpiresAt: row.ExpiresAt}
-	res.Approval.Preview, err = ledger.Preview(ctx, c.g.Store, row)
+	if res.Approval.Preview, err = ledger.Preview(ctx, c.g.Store, row); len(res.Approval.Preview) > 0 { // its labels are not kept
+		res.Labels = plugin.Labels(res.Labels, []string{plugin.Untrusted})
+	}
 	return res, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -104,6 +105,12 @@ func (c Calls) Wait(ctx context.Context, id string, w Waiting) (plugin.Result, e
 			}
 			continue
 		}
+		if row.State == CallRunning { // as the store says: this process may not be at work on it
+			if err := c.host.parts.Kernel.Advance(look, row.Tenant, id); err != nil {
+				left()
+				return standing(row), Unfinished{err}
+			}
+		}
 		if row.State != CallPending {
 			left()
 		}
@@ -155,7 +162,9 @@ func Pause(ctx context.Context, d time.Duration) {
 
 // standing returns the result of a call that has not ended, as its row has it.
 func standing(row *CallRow) plugin.Result {
-	res := plugin.Result{CallID: row.ID, Operation: row.Operation, Version: row.Version, Status: plugin.InProgress, SchemaVersion: plugin.SchemaVersion}
+	res := plugin.Result{
+		CallID: row.ID, Operation: row.Operation, Version: row.Version, Status: plugin.InProgress, SchemaVersion: plugin.SchemaVersion, Labels: ledger.Labels(row),
+	}
 	if row.State == CallPending {
 		res.Status = plugin.PendingApproval
 	}

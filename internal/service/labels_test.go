@@ -87,20 +87,15 @@ func (anyDocument) Document(context.Context, string, string, string) (llm.Docume
 }
 
 // answersKept keeps the answer of a call below under its key, as the kernel does.
-func answersKept(failing bool) func(*scene) {
-	return func(s *scene) {
-		var first *plugin.Call
-		s.broker.Call = func(_ context.Context, call plugin.Call) (plugin.Result, error) {
-			res := plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(`{"answer":"kept"}`), Replayed: first != nil}
-			if first == nil {
-				first = &call
-			}
-			if failing && res.Replayed { // of an error no labels are kept
-				return plugin.Result{Status: plugin.Failed, Replayed: true}, plugin.Errorf(plugin.CodePluginError, "it failed")
-			}
-			res.Labels = first.Labels
-			return res, nil
+func answersKept(s *scene) {
+	var first *plugin.Call
+	s.broker.Call = func(_ context.Context, call plugin.Call) (plugin.Result, error) {
+		res := plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(`{"answer":"kept"}`), Replayed: first != nil}
+		if first == nil {
+			first = &call
 		}
+		res.Labels = first.Labels
+		return res, nil
 	}
 }
 
@@ -192,7 +187,7 @@ var answerings = map[string]answering{
 		tells: `"artifact_id"`, wrote: `"artifact_id"`}),
 
 	operationsCall: only(
-		telling{name: "an answer", scene: answersKept(false), put: [2]string{operationsCall, `{"call":"t","operation":"other/op","input":{},"key":"k"}`},
+		telling{name: "an answer", scene: answersKept, put: [2]string{operationsCall, `{"call":"t","operation":"other/op","input":{},"key":"k"}`},
 			read: `{"call":"t","operation":"other/op","input":{},"key":"k"}`, tells: "kept", wrote: "kept"},
 	),
 
@@ -292,20 +287,6 @@ func (w telling) walk(t *testing.T, method string) {
 		if run.labels == nil && slices.Contains(labels, "private") {
 			t.Errorf("%s: the call that hears %.200s has the labels %q", run.name, got, labels)
 		}
-	}
-}
-
-// TestAnErrorThatWasKeptIsUntrusted: of the error of a call below no labels are
-// kept.
-func TestAnErrorThatWasKeptIsUntrusted(t *testing.T) {
-	t.Parallel()
-	s := keepingIn(t, t.Name())
-	answersKept(true)(s)
-	const args = `{"call":"t","operation":"other/op","input":{},"key":"k"}`
-	s.ask(operationsCall, args)
-	reader := s.attached()
-	if _, err := reader.Serve(t.Context(), operationsCall, json.RawMessage(args)); err == nil || !slices.Contains(reader.Labels(), plugin.Untrusted) {
-		t.Errorf("%q, %v", reader.Labels(), err)
 	}
 }
 

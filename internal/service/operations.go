@@ -64,13 +64,10 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 		}
 		res, err := g.broker.Call(ctx, call)
 		g.heard(res.Labels) // an error's message tells of what it came from too
+		g.judged(ref, &res)
 		if err != nil {
-			if res.Replayed { // what an error was labelled with is not kept
-				g.heard([]string{plugin.Untrusted})
-			}
 			return nil, err
 		}
-		g.judged(ref, &res)
 		return res, nil
 	}}, nil
 }

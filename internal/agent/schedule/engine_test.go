@@ -34,6 +34,7 @@ type desk struct {
 	refuse  error                  // what calls are refused with
 	refused func()                 // what happens then
 	lose    error                  // what is said of calls that are made
+	vanish  bool                   // calls are said to be in progress, and are not on record
 	made    []plugin.Call          // in their order
 	calls   map[string]plugin.Call // by place
 	m       *plugin.Manifest
@@ -84,6 +85,9 @@ func (d *desk) call(ctx context.Context, call plugin.Call) (plugin.Result, error
 			d.refused()
 		}
 		return plugin.Result{}, d.refuse
+	}
+	if d.vanish {
+		return plugin.Result{CallID: call.ID, Status: plugin.InProgress}, nil
 	}
 	if prior, seen := d.calls[call.Place]; seen {
 		return plugin.Result{CallID: prior.ID, Status: plugin.InProgress, Replayed: true}, nil

@@ -72,6 +72,26 @@ func TestARunNowWhoseAnswerIsLostIsTheRun(t *testing.T) {
 	}
 }
 
+// A time is taken as run only if its call is on record: the kernel may say of a call that it is in
+// progress although it is uncertain whether its claim was written.
+func TestATimeIsRunOnceItsCallIsOnRecord(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 1)
+	id := d.create(schedule.Schedule{Spec: "every 1h"})
+	d.vanish = true
+	d.set(start.Add(time.Hour))
+	if err := d.nodes[0].Advance(t.Context(), "t", id); plugin.CodeOf(err) != plugin.CodeUnavailable {
+		t.Errorf("%v", err)
+	}
+	d.want(id, "02T11:00:00 "+string(store.TickDue))
+	d.vanish = false
+	d.pass(time.Minute)
+	d.want(id, "02T11:00:00 called")
+	if len(d.made) != 1 {
+		t.Errorf("%d runs, want 1", len(d.made))
+	}
+}
+
 // TestARunNowOfAHostThatDiedIsTakenUpSoon: not only at the next time.
 func TestARunNowOfAHostThatDiedIsTakenUpSoon(t *testing.T) {
 	t.Parallel()

@@ -203,6 +203,15 @@ func (e *Engine) carryOut(ctx context.Context, row *Row, tick TickRow) (res plug
 		e.opts.Log.Warn("a run of a feed was refused", "schedule", row.ID, "operation", row.Operation, "at", tick.At, "code", refused.Code, "cause", refused.Message)
 	}
 	_, err = e.change(ctx, row.Tenant, row.ID, func(tx ledger.Tx, r *Row) error {
+		if refused == nil { // a call may be in progress of which it is uncertain whether it is on record
+			made, err := tx.Call(ctx, row.Tenant, tick.CallID)
+			if err != nil {
+				return err
+			}
+			if made == nil {
+				return plugin.Errorf(plugin.CodeUnavailable, "the run of feed %s at %s is not on record; it is tried again", row.ID, tick.At.Format(time.RFC3339))
+			}
+		}
 		tick.UpdatedAt = e.now()
 		won, err := tx.UpdateTick(TickDue, tick)
 		if err != nil || !won {

@@ -47,11 +47,12 @@ func (h hosted) chat(ctx context.Context, _ *plugin.Target, call *plugin.Call) (
 				return failed, err // the host wrote it
 			}
 		}
-		answer, err = h.t.Agents.Fire(ctx, call.Tenant, in.Agent, decided.Exec.Schedule, "cron", in.Text, call.Principal)
+		answer, err = h.t.Agents.Fire(ctx, call, in.Agent, decided.Exec.Schedule, "cron", in.Text)
 	} else {
-		answer, err = h.t.Agents.Ask(ctx, call.Tenant, in.Agent, agent.Message{Text: in.Text, From: call.Principal, Role: "user", Labels: call.Labels}, call.Trace.Correlation)
+		answer, err = h.t.Agents.Ask(ctx, call, in.Agent, in.Text)
 	}
 	if err != nil {
+		failed.Labels = answer.Labels // of what the turn had read when it failed
 		return failed, err
 	}
 	data, err := json.Marshal(answer)

@@ -36,6 +36,8 @@ type attempt struct {
 	usage    usage.Grant     // what the plugin asked of the host; nil until it runs
 	sampled  bool            // the host asked a model on its behalf
 	journal  *ledger.Journal // of its effects; nil for a call without
+	made     []string        // the labels of what its plugin answered, in a preview too
+	goesOn   bool            // nothing but its uncertain record tells of it, and it goes on if that was written
 	prior    *ledger.Prior   // the call whose answer this one gets
 	input    []byte          // what the caller sent, where the plugin gets more
 	open     bool            // the caller's input leaves something to the host
@@ -65,6 +67,16 @@ const (
 	phaseCut                    // the plugin received it, and the host ended it before there was an answer
 	phaseUncertain              // its record in the ledger is uncertain: the sweep may have it run again
 )
+
+// labels returns the labels of all that is told of the call, however it ends: those of the call
+// itself, those that its operation declares, and those of what its plugin answered.
+func (a *attempt) labels() []string {
+	labels := plugin.Labels(a.made, a.call.Labels)
+	if a.target != nil {
+		labels = plugin.Labels(labels, a.target.Operation.Labels)
+	}
+	return labels
+}
 
 // ran reports whether the plugin may have received the call.
 func (a *attempt) ran() bool { return a.phase == phaseReached || a.phase == phaseCut }

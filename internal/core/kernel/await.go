@@ -20,7 +20,8 @@ const (
 // Await waits until a call has ended and returns its result. It resumes a
 // queued call itself unless another process has claimed it. If ctx ends first,
 // the result has the current state of the call and the error is the context's
-// cause.
+// cause. It does not wait for a call that this process should be at work on and
+// cannot go on with, because the store takes no writes: the result is in progress.
 func (k *Kernel) Await(ctx context.Context, tenant, id string) (plugin.Result, error) {
 	return k.AwaitWhile(ctx, ctx, tenant, id)
 }
@@ -64,6 +65,11 @@ func (k *Kernel) AwaitWhile(ctx, until context.Context, tenant, id string) (plug
 			if err := k.Reconcile(ctx, tenant, id); err != nil {
 				k.Log.Warn("a call could not be asked how it ended", "call_id", id, "cause", err.Error())
 			}
+		case k.Ledger.IsOurs(row):
+			if err := k.settleOrphan(ctx, row); err != nil { // it goes on once a host can write again
+				k.Log.Warn("a call is not waited for: this host is not at work on it, and cannot settle it", "call_id", id, "cause", err.Error())
+				return k.snapshot(tenant, id, row), nil
+			}
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -99,6 +105,22 @@ func (k *Kernel) Run(ctx context.Context, call plugin.Call) (plugin.Result, erro
 	return done, err
 }
 
+// Enqueue records a call that a worker runs later, for callers who do not look at it again: its
+// result is of a call that is on record.
+func (k *Kernel) Enqueue(ctx context.Context, call plugin.Call) (plugin.Result, error) {
+	call.NoWait = true
+	res, err := k.Call(ctx, call)
+	if err != nil || res.Status.Ended() {
+		return res, err
+	}
+	row, err := k.Ledger.Call(ctx, call.Tenant, res.CallID)
+	if err == nil && row == nil { // its claim was uncertain, see [attempt.doubt]
+		e := plugin.Errorf(plugin.CodeUnavailable, "%s: call %s could not be put on record; make it again", call.Operation, res.CallID)
+		e.Retryable, err = true, e
+	}
+	return res, err
+}
+
 // status returns how a call stands now, with its answer where it has ended.
 func (k *Kernel) status(ctx context.Context, tenant, id string, err error) (plugin.Result, error) {
 	if err != nil {
@@ -130,7 +152,7 @@ func (k *Kernel) end(ctx context.Context, row *ledger.CallRow) (plugin.Result, e
 func (k *Kernel) snapshot(tenant, id string, row *ledger.CallRow) plugin.Result {
 	res := plugin.Result{CallID: id, Status: plugin.InProgress, SchemaVersion: plugin.SchemaVersion}
 	if row != nil {
-		res.Operation, res.Version, res.Status = row.Operation, row.Version, ledger.Status(row.State)
+		res.Operation, res.Version, res.Status, res.Labels = row.Operation, row.Version, ledger.Status(row.State), ledger.Labels(row)
 	}
 	return res
 }
@@ -139,6 +161,7 @@ func (k *Kernel) snapshot(tenant, id string, row *ledger.CallRow) plugin.Result 
 func (k *Kernel) answer(tenant, operation string, prior *ledger.Prior) (plugin.Result, error) {
 	res := plugin.Result{
 		CallID: prior.CallID, Operation: operation, Status: ledger.Status(prior.State), SchemaVersion: plugin.SchemaVersion, Replayed: true,
+		Labels: prior.Labels,
 	}
 	switch {
 	case prior.State == ledger.Pending:

@@ -81,18 +81,30 @@ func sizeOf(res *plugin.Result) int {
 	return 512 + len(res.Data) + len(res.Summary) + len(res.Diagnostics) + len(res.Skips) + len(res.Citations) + len(res.Members)
 }
 
-// reuse looks for the earlier answer of a pure tool to the same input.
+// reuse looks for the earlier answer of a pure tool to the same input. A call that could not
+// run now gets none: what policy puts before a person, no earlier caller has let out.
 func (a *attempt) reuse() (plugin.Result, bool) {
-	if a.call.Fresh || a.open || a.call.Dry != nil || !cacheable(a.target, a.call) {
+	if a.phase != phaseNew || a.call.Fresh || a.open || a.call.Dry != nil || !cacheable(a.target, a.call) {
 		return plugin.Result{}, false
 	}
 	res, found := a.k.cache.get(a.cacheKey())
 	if found {
 		res.Cached = true
-		res.Labels = plugin.Labels(a.call.Labels, a.target.Operation.Labels) // of this call, not of that one
-		res.Metrics = plugin.Metrics{}                                       // this call cost nothing of what that one did
+		a.made = res.Labels            // of the answer; those of the other call are not among them
+		res.Metrics = plugin.Metrics{} // this call cost nothing of what that one did
 	}
 	return res, found
+}
+
+// keep keeps the answer of a pure tool for later callers, with its own labels and without those
+// of this call.
+func (a *attempt) keep(res plugin.Result) {
+	if a.target == nil || a.prior != nil || res.Status != plugin.Succeeded || res.Cached || a.call.Dry != nil || a.open ||
+		!cacheable(a.target, a.call) || isNondeterministic(&res) {
+		return
+	}
+	res.Labels = a.made
+	a.k.cache.put(a.cacheKey(), res)
 }
 
 func (a *attempt) cacheKey() cacheKey {

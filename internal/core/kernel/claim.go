@@ -50,7 +50,7 @@ func (a *attempt) claim(ctx context.Context) (first plugin.Result, done bool, er
 	lease, prior, err := a.k.Ledger.Claim(ctx, c)
 	switch {
 	case err != nil:
-		a.doubt(err)
+		a.doubt(err, c.MayResume())
 		return first, false, err
 	case prior != nil:
 		first, err = a.replay(ctx, prior)
@@ -163,10 +163,11 @@ func (s *stored) call(row *ledger.CallRow) *plugin.Call {
 	}
 }
 
-// doubt notes that it is unknown whether the store wrote the claim of the call.
-func (a *attempt) doubt(err error) {
+// doubt notes that it is unknown whether the store wrote the claim of the call, and whether
+// the call goes on if it did.
+func (a *attempt) doubt(err error, goesOn bool) {
 	if errors.Is(err, ledger.ErrUncertain) {
-		a.phase = phaseUncertain
+		a.phase, a.goesOn = phaseUncertain, goesOn
 	}
 }
 
@@ -182,7 +183,7 @@ func (a *attempt) start(ctx context.Context) (now plugin.Result, lost bool, err 
 	at := a.k.Now()
 	lease, won, err := a.k.Ledger.Start(ctx, *a.row, &started, a.record.Decision.Policy, at.Add(a.limit()), at, also)
 	if err != nil {
-		a.doubt(err)
+		a.doubt(err, true)
 		return now, false, err
 	}
 	if !won {

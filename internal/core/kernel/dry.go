@@ -10,10 +10,14 @@ const caged = "full"
 
 // mayRunDry refuses to run dry what could act by itself. An operator does that
 // unless it says that all its effects go through host services, and nothing but
-// a whole cage makes that true.
+// a whole cage makes that true. What has no effects is as good as its answer: if policy puts
+// that before a person, a dry run does not give it.
 func (a *attempt) mayRunDry() error {
 	op := a.target.Operation
 	switch {
+	case len(op.Effects) == 0 && a.record.Decision.Verdict != plugin.Allow:
+		return plugin.Errorf(plugin.CodePolicyDenied,
+			"%s does not run dry: it has no effects, so a dry run would answer as the call does, and policy asks for approval of that (%s); make the call", a.target.Name(), a.record.Decision.Reasons[0])
 	case op.Kind != plugin.Operator && len(op.Effects) == 0:
 		return nil
 	case !op.Brokered:

@@ -39,11 +39,12 @@ func (a *attempt) finish(ctx context.Context, res plugin.Result, err error) (plu
 	if a.prior == nil {
 		res = a.complete(res, now)
 	}
+	res.Labels = plugin.Labels(res.Labels, a.labels())
 	a.note(res, failure)
 	a.finishDry(&res, failure)
 	goesOn, recordErr := a.write(ctx, res, failure, now)
 	if recordErr != nil {
-		return a.unrecorded(failure, recordErr)
+		return a.unrecorded(ctx, failure, recordErr)
 	}
 	fault.At("ack")
 	if goesOn {
@@ -60,13 +61,11 @@ func (a *attempt) finish(ctx context.Context, res plugin.Result, err error) (plu
 	if failure != nil {
 		heard, masked := a.masked(ctx, failure)
 		if masked { // these tell of an operation that there is not
-			res.DryRun, res.Operation, res.Version = nil, "", ""
+			res.DryRun, res.Operation, res.Version, res.Labels = nil, "", "", nil
 		}
 		return res, heard
 	}
-	if a.target != nil && a.prior == nil && res.Status == plugin.Succeeded && !res.Cached && a.call.Dry == nil && !a.open && cacheable(a.target, a.call) && !isNondeterministic(&res) {
-		a.k.cache.put(a.cacheKey(), res)
-	}
+	a.keep(res)
 	return res, nil
 }
 
@@ -143,7 +142,7 @@ func (a *attempt) write(ctx context.Context, res plugin.Result, failure *plugin.
 	case a.lease != nil:
 		own := res // only the result of a call that is claimed is kept
 		return a.settle(ctx, &own, failure, now)
-	case a.phase == phaseUncertain && a.mayHaveActed():
+	case a.phase == phaseUncertain && (a.goesOn || a.mayHaveActed()):
 		return false, failure // it may be on record, and then it is run
 	case a.row != nil:
 		return a.refuse(ctx, failure, now)

@@ -78,7 +78,10 @@ func (a *attempt) ask(ctx context.Context, now time.Time) (*approval.Asked, erro
 		ctx, cancel := context.WithTimeoutCause(ctx, limit, plugin.Errorf(plugin.CodeTimeout, "the preview of %s took longer than %s", a.target.Name(), limit))
 		defer cancel()
 		var err error
-		if preview, err = a.k.Runner.Preview(ctx, a.target, a.handed(), a.k.Services.Reading(a.target, a.call)); err != nil {
+		services := a.k.Services.Reading(a.target, a.call)
+		preview, err = a.k.Runner.Preview(ctx, a.target, a.handed(), services)
+		a.made = plugin.Labels(a.made, services.Labels())
+		if err != nil {
 			e := *plugin.AsError(err)
 			e.Message = "no approval was requested, because what would happen cannot be shown: the preview of " + a.target.Name() + " failed: " + e.Message
 			return nil, &e

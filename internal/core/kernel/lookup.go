@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -27,6 +28,11 @@ func (a *attempt) replay(ctx context.Context, prior *ledger.Prior) (plugin.Resul
 	if prior.Fingerprint != a.fingerprint() || !a.madeBy(prior.Principal) {
 		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, with another input or by someone else", a.call.Key)
 	}
+	if a.call.Origin == plugin.OriginDecision && prior.State == ledger.InProgress {
+		if err := a.upheld(ctx, prior.CallID); err != nil {
+			return plugin.Result{}, err
+		}
+	}
 	a.prior = prior
 	if prior.State == ledger.Pending || prior.State.Ended() || a.call.NoWait || a.call.Origin == plugin.OriginDecision {
 		return a.k.answer(a.call.Tenant, a.target.Name(), prior)
@@ -47,6 +53,24 @@ func (a *attempt) replay(ctx context.Context, prior *ledger.Prior) (plugin.Resul
 	}
 	res.Replayed = true
 	return res, err
+}
+
+// upheld returns nil if policy allows now what an earlier decision allows another program to
+// do. That has not been done yet as far as the host knows, so the word of the policies that
+// are in force counts. A question that a person has approved stays approved.
+func (a *attempt) upheld(ctx context.Context, decision string) error {
+	if err := a.admit(ctx); err != nil || a.phase != phaseGated {
+		return err
+	}
+	given, err := a.k.Ledger.ApprovalOf(ctx, a.call.Tenant, decision)
+	if err != nil {
+		return err
+	}
+	if given == nil || given.State != approval.Consumed {
+		return plugin.Errorf(plugin.CodePolicyDenied, "since decision %s was given, policy asks for approval (%s); ask again with another key", decision, a.record.Decision.Reasons[0])
+	}
+	a.phase = phaseNew
+	return nil
 }
 
 // madeBy reports whether the row of an earlier call names the principal of this one. Rows once

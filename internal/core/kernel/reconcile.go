@@ -101,7 +101,7 @@ func (k *Kernel) effects(ctx context.Context, row *ledger.CallRow) ([]protocol.E
 // found closes the question with what an operator found out.
 func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *ledger.CallRow, r protocol.Reconciled, labels []string) error {
 	now := k.Now()
-	f := ledger.Resolution{By: t.Name(), Reason: "reconciled", Evidence: r.Evidence}
+	f := ledger.Resolution{By: t.Name(), Reason: "reconciled", Evidence: r.Evidence, Labels: append([]string{}, labels...)}
 	switch r.Outcome {
 	case protocol.OutcomeSucceeded:
 		data := []byte(r.Data)
@@ -206,7 +206,7 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 	case s.By.Type == "agent":
 		return plugin.Result{}, plugin.Errorf(plugin.CodeApprovalSelf, "%s cannot say how a call ended; a person has to", s.By.Member())
 	}
-	f := ledger.Resolution{State: s.State, By: s.By.Member(), Reason: s.Reason, Evidence: s.Evidence}
+	f := ledger.Resolution{State: s.State, By: s.By.Member(), Reason: s.Reason, Evidence: s.Evidence, Labels: []string{}} // a person says so
 	switch s.State {
 	case ledger.Succeeded:
 		data := s.Data

@@ -80,7 +80,7 @@ func (k *Kernel) Report(ctx context.Context, tenant, id string, r Report) (*ledg
 	if err != nil {
 		return nil, err
 	}
-	f := ledger.Resolution{By: r.By.Member(), Reason: "reported by the program that ran it"}
+	f := ledger.Resolution{By: r.By.Member(), Reason: "reported by the program that ran it", Labels: []string{plugin.Untrusted}}
 	switch r.Outcome {
 	case "succeeded":
 		f.State = ledger.Succeeded
@@ -147,7 +147,7 @@ func (k *Kernel) lapse(ctx context.Context, row *ledger.CallRow) error {
 		return k.never(ctx, row, nil)
 	}
 	won, err := k.Ledger.Resolve(ctx, *row, ledger.Resolution{
-		State: ledger.Unknown, By: "mortise", Reason: "no report came in time",
+		State: ledger.Unknown, By: "mortise", Reason: "no report came in time", Labels: []string{},
 		Err: &plugin.Error{Code: plugin.CodeOutcomeUnknown, Message: "the program that was to run it did not say in time how it ended"},
 	}, k.Now())
 	if err == nil && won {

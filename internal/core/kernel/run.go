@@ -79,8 +79,7 @@ func (a *attempt) run(ctx context.Context) (plugin.Result, error) {
 	}
 	// Of an error's message too. What the runner says adds to that: the host's own
 	// operations know what they read.
-	res.Labels = plugin.Labels(res.Labels, plugin.Labels(a.call.Labels, a.target.Operation.Labels))
-	res.Labels = plugin.Labels(res.Labels, a.usage.Labels())
+	a.made = plugin.Labels(res.Labels, a.usage.Labels())
 	return res, err
 }
 

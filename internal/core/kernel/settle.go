@@ -25,7 +25,7 @@ const maxUnbegun = 20
 
 // settle ends the attempt of a claimed call.
 func (a *attempt) settle(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
-	o := ledger.Outcome{State: a.nextState(res, failure), Result: res, Err: failure}
+	o := ledger.Outcome{State: a.nextState(res, failure), Result: res, Err: failure, Labels: append([]string{}, res.Labels...)}
 	o.Free = o.State == ledger.Failed && (a.nothing() || (a.stopped(failure) || a.starved()) && a.untouched())
 	a.record.Status = ledger.Status(o.State)
 	rec := a.record

@@ -20,7 +20,8 @@ func (k *Kernel) Due(ctx context.Context, limit int) ([]ledger.CallRow, error) {
 }
 
 // Advance moves a call whose wake time has passed: it resumes a queued call and
-// reconciles one whose outcome is unknown. Package approval moves a call that waits for
+// reconciles one whose outcome is unknown. It settles a running call that this process is
+// not at work on, though the store says so. Package approval moves a call that waits for
 // approval.
 func (k *Kernel) Advance(ctx context.Context, tenant, id string) error {
 	row, err := k.Ledger.Call(ctx, tenant, id)
@@ -35,6 +36,10 @@ func (k *Kernel) Advance(ctx context.Context, tenant, id string) error {
 	case ledger.Unknown, ledger.InProgress:
 		if !row.WakeAt.IsZero() && !row.WakeAt.After(k.Now()) {
 			err = k.Reconcile(ctx, tenant, id)
+		}
+	case ledger.Running:
+		if k.Ledger.IsOurs(row) {
+			err = k.settleOrphan(ctx, row)
 		}
 	}
 	return err

@@ -13,18 +13,33 @@ import (
 )
 
 // unrecorded returns the answer of a call whose end could not be recorded: a
-// result that is not on record is no result. If the call may have had an
-// effect, its outcome is unknown and never failed: a caller that reads "failed"
-// makes the call again.
-func (a *attempt) unrecorded(failure *plugin.Error, cause error) (plugin.Result, error) {
+// result that is not on record is no result. A call that recovery may run again is in
+// progress. One that may have had an effect, and is not run again, has an unknown outcome
+// and never failed: a caller that reads "failed" makes the call again.
+func (a *attempt) unrecorded(ctx context.Context, failure *plugin.Error, cause error) (plugin.Result, error) {
 	a.k.Log.Error("a call could not be recorded", "call_id", a.call.ID, "operation", a.record.Operation, "cause", cause.Error())
+	res := plugin.Result{
+		CallID: a.call.ID, Operation: a.record.Operation, Version: a.record.Version, Status: plugin.InProgress, SchemaVersion: plugin.SchemaVersion, Labels: a.labels(),
+	}
 	if a.prior != nil && a.target != nil && len(a.target.Operation.Effects) > 0 {
+		if res.CallID = a.prior.CallID; !a.prior.State.Ended() {
+			return res, nil
+		}
 		e := plugin.Errorf(plugin.CodeUnavailable, "the key %s was used by call %s, whose answer is withheld while nothing can be recorded (%s); ask again", a.call.Key, a.prior.CallID, reason(cause))
 		e.Retryable, e.Err = true, cause
-		return plugin.Result{CallID: a.prior.CallID, Operation: a.record.Operation, Version: a.record.Version, Status: plugin.Unknown, SchemaVersion: plugin.SchemaVersion}, e
+		res.Status = plugin.Unknown
+		return res, e
+	}
+	if errors.Is(cause, ledger.ErrLeaseLost) { // who took the call over knows how it stands
+		if now, err := a.k.status(ctx, a.call.Tenant, a.call.ID, nil); now.Status != "" {
+			return now, err
+		}
+	}
+	if a.mayResume() {
+		return res, nil
 	}
 	if a.mayHaveActed() {
-		res := plugin.Result{CallID: a.call.ID, Operation: a.record.Operation, Version: a.record.Version, Status: plugin.Unknown, SchemaVersion: plugin.SchemaVersion}
+		res.Status = plugin.Unknown
 		e := plugin.Errorf(plugin.CodeOutcomeUnknown,
 			"call %s may or may not have had its effect, and is not repeated: how it ended could not be recorded (%s); once the host can write again, 'mortise calls show %[1]s' has what is known", a.call.ID, reason(cause))
 		e.Err = cause
@@ -39,6 +54,20 @@ func (a *attempt) unrecorded(failure *plugin.Error, cause error) (plugin.Result,
 	e := plugin.Errorf(plugin.CodeInternal, "call %s could not be recorded, so its result is withheld; it had no effect", a.call.ID)
 	e.Err = cause
 	return plugin.Result{}, e
+}
+
+// mayResume reports whether the call may go on although this attempt could not record how it
+// ended: its claim is on the disk or may be, and recovery runs it again.
+func (a *attempt) mayResume() bool {
+	switch {
+	case a.row != nil: // it is queued as before
+		return true
+	case a.lease == nil:
+		return a.goesOn
+	case a.journal == nil:
+		return a.lease.MayResume()
+	}
+	return a.journal.MayResume()
 }
 
 // mayHaveActed reports whether this attempt of the call, or one before it, can
@@ -182,27 +211,32 @@ func (o *unrecorded) has(id string) bool {
 // keep, a claim that was made though the store could not say so. They are settled as after the death of
 // the process, by their journals.
 func (k *Kernel) orphans(ctx context.Context) error {
-	k.unrecorded.recording.Lock() // or an end that is being recorded would be taken for none
-	defer k.unrecorded.recording.Unlock()
 	rows, err := k.Ledger.Running(ctx)
 	if err != nil {
 		return err
 	}
-	for _, row := range rows {
-		// A call that ended since the row was read stands otherwise by now.
-		if k.admission.has(row.ID) || k.unrecorded.has(row.ID) {
-			continue
-		}
-		won, err := k.Ledger.Abandoned(ctx, row, k.Now())
-		if err != nil {
+	for i := range rows {
+		if err := k.settleOrphan(ctx, &rows[i]); err != nil {
 			return err
-		}
-		if won {
-			k.Log.Warn("a call was settled by its journal: this host was not at work on it, and it stood as running", "call_id", row.ID, "operation", row.Operation)
-			k.notify(ctx, row.Tenant, row.ID)
 		}
 	}
 	return nil
+}
+
+// settleOrphan is orphans for one call of this process.
+func (k *Kernel) settleOrphan(ctx context.Context, row *ledger.CallRow) error {
+	k.unrecorded.recording.Lock() // or an end that is being recorded would be taken for none
+	defer k.unrecorded.recording.Unlock()
+	// A call that ended since the row was read stands otherwise by now.
+	if k.admission.has(row.ID) || k.unrecorded.has(row.ID) {
+		return nil
+	}
+	won, err := k.Ledger.Abandoned(ctx, *row, k.Now())
+	if err == nil && won {
+		k.Log.Warn("a call was settled by its journal: this host was not at work on it, and it stood as running", "call_id", row.ID, "operation", row.Operation)
+		k.notify(ctx, row.Tenant, row.ID)
+	}
+	return err
 }
 
 // recordAll is recordAgain until nothing is left, for as long as a store may refuse that

@@ -56,7 +56,7 @@ func TestACallWithAnEffectIsNeverCalledFailedWhereItCannotBeRecorded(t *testing.
 						f.at.Store(at)
 						res, err := b.Call(t.Context(), asking("mail/send", `{}`))
 						switch sent := len(m.all()); {
-						case sent == 0 && err == nil:
+						case sent == 0 && err == nil && res.Status != plugin.InProgress:
 							t.Errorf("nothing was sent, and it is %s", res.Status)
 						case sent == 0:
 						case err == nil && res.Status == plugin.Failed || err != nil && res.Status != plugin.Unknown:

@@ -13,7 +13,7 @@ import (
 // outcome is unknown, whatever the reason for giving up.
 func abandoned(ctx context.Context, r Reader, row *CallRow, why *plugin.Error, at time.Time) (Outcome, error) {
 	if row.Attempt == 0 {
-		return Outcome{State: Failed, Err: why}, nil
+		return Outcome{State: Failed, Err: why, Labels: ownWords}, nil
 	}
 	effects, err := r.Effects(ctx, row.Tenant, row.ID)
 	if err != nil {
@@ -23,7 +23,7 @@ func abandoned(ctx context.Context, r Reader, row *CallRow, why *plugin.Error, a
 	for _, e := range effects {
 		switch e.State {
 		case effectIntent:
-			return Outcome{State: Unknown, Err: why, WakeAt: at}, nil // an operator that can find out is asked
+			return Outcome{State: Unknown, Err: why, Labels: ownWords, WakeAt: at}, nil // an operator that can find out is asked
 		case effectDone, effectLate:
 			done++
 		}
@@ -33,7 +33,7 @@ func abandoned(ctx context.Context, r Reader, row *CallRow, why *plugin.Error, a
 		e.Message += Happened(done)
 		why = &e
 	}
-	return Outcome{State: Failed, Err: why}, nil
+	return Outcome{State: Failed, Err: why, Labels: ownWords}, nil
 }
 
 // Happened is what the message of a failure ends with where effects were

@@ -13,11 +13,12 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// An answer is what is kept of how a call ended: the members of its result, and
+// An answer is what is kept of how a call ended: the members of its result, its labels, and
 // its error. Data is not among them here; see encodeAnswer.
 type answer struct {
 	plugin.Result
-	Error *answerError `json:"error,omitempty"`
+	Labels *[]string    `json:"labels,omitzero"` // in place of the result's; nil if they were not kept
+	Error  *answerError `json:"error,omitempty"`
 }
 
 type answerError struct {
@@ -29,11 +30,11 @@ type answerError struct {
 	RetryAfterMS int64           `json:"retry_after_ms,omitempty"`
 }
 
-// encodeAnswer returns the stored form of an outcome: the result as JSON, with
-// an error beside it where there is one. Data goes in byte for byte, because a
+// encodeAnswer returns the stored form of an outcome: the result as JSON, with the labels of
+// all of it, and an error beside it where there is one. Data goes in byte for byte, because a
 // repeated key promises the first answer and not one equal to it.
-func encodeAnswer(res *plugin.Result, perr *plugin.Error) ([]byte, error) {
-	var a answer
+func encodeAnswer(res *plugin.Result, perr *plugin.Error, labels []string) ([]byte, error) {
+	a := answer{Labels: &labels}
 	if res != nil {
 		a.Result = *res
 	}
@@ -55,16 +56,23 @@ func encodeAnswer(res *plugin.Result, perr *plugin.Error) ([]byte, error) {
 	return append(body, '}'), nil
 }
 
-// decodeAnswer reads what encodeAnswer wrote, of any schema version there ever was.
-func decodeAnswer(body []byte) (*plugin.Result, *plugin.Error, error) {
+// decodeAnswer reads what encodeAnswer wrote, of any schema version there ever was. An error
+// whose labels were not kept is untrusted. A result without labels has none, because those of
+// results were always kept.
+func decodeAnswer(body []byte) (res *plugin.Result, perr *plugin.Error, labels []string, err error) {
 	var a answer
 	if err := json2.Unmarshal(body, &a); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if a.SchemaVersion != plugin.SchemaVersion {
-		return nil, nil, fmt.Errorf("it has schema version %q and this binary knows %q", a.SchemaVersion, plugin.SchemaVersion)
+		return nil, nil, nil, fmt.Errorf("it has schema version %q and this binary knows %q", a.SchemaVersion, plugin.SchemaVersion)
 	}
-	var perr *plugin.Error
+	switch {
+	case a.Labels != nil:
+		labels = *a.Labels
+	case a.Error != nil:
+		labels = unlabelled
+	}
 	if e := a.Error; e != nil {
 		perr = &plugin.Error{
 			Code: e.Code, Message: e.Message, PluginCode: e.PluginCode, Details: e.Details,
@@ -72,7 +80,10 @@ func decodeAnswer(body []byte) (*plugin.Result, *plugin.Error, error) {
 		}
 	}
 	if perr != nil && a.Status == "" {
-		return nil, perr, nil
+		return nil, perr, labels, nil
 	}
-	return &a.Result, perr, nil
+	return &a.Result, perr, labels, nil
 }
+
+// unlabelled are the labels of an answer whose labels are not known.
+var unlabelled = []string{plugin.Untrusted}

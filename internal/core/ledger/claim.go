@@ -53,6 +53,7 @@ type Prior struct {
 	Waits       *plugin.Pending // for what, if it is pending
 	Result      *plugin.Result  // the stored answer: Data byte for byte as it was given the first time
 	Err         *plugin.Error   // or the stored error
+	Labels      []string        // of all that is told of the call: its answer, its error, its preview
 	Erased      bool            // there was an answer, and it was removed
 	Removed     string          // by what and when, for people; "" where that is not known
 	ResultHash  string          // of the answer that was removed
@@ -63,9 +64,25 @@ type Outcome struct {
 	State  State // succeeded, failed or unknown; in_progress or queued if it goes on
 	Result *plugin.Result
 	Err    *plugin.Error
+	Labels []string  // of the result and the error; nil if they are not known, which counts as untrusted
 	WakeAt time.Time // when a call that goes on is to be looked at
 	Free   bool      // nothing of it happened: its key is free for another call
 }
+
+// labels returns the labels of the answer of a call. They include those of the call, because
+// labels only grow.
+func (o *Outcome) labels(row *CallRow) []string {
+	labels := o.Labels
+	if o.Result != nil {
+		labels = plugin.Labels(labels, o.Result.Labels)
+	} else if labels == nil {
+		labels = unlabelled
+	}
+	return append([]string{}, plugin.Labels(row.Labels, labels)...)
+}
+
+// ownWords are the labels of an outcome that the host or a person describes in their own words.
+var ownWords = []string{}
 
 // Lookup returns the call that burnt key, nil if none did. operation is
 // plugin/operation, and key is in its stored form ([StoredKey]).
@@ -165,9 +182,17 @@ func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin
 	return nil
 }
 
+// Labels returns the labels of a call, nil if it has none.
+func Labels(row *CallRow) []string {
+	if len(row.Labels) == 0 {
+		return nil
+	}
+	return row.Labels
+}
+
 // priorOf reads the answer that row keeps.
 func priorOf(ctx context.Context, r Reader, row *CallRow) (*Prior, error) {
-	p := &Prior{CallID: row.ID, State: row.State, Fingerprint: row.Fingerprint, Principal: row.Principal}
+	p := &Prior{CallID: row.ID, State: row.State, Fingerprint: row.Fingerprint, Principal: row.Principal, Labels: Labels(row)}
 	if row.State == Pending {
 		asked, err := r.Approvals(ctx, approvalFilter{Tenant: row.Tenant, SubjectID: row.ID, Limit: 1})
 		if err != nil {
@@ -179,12 +204,16 @@ func priorOf(ctx context.Context, r Reader, row *CallRow) (*Prior, error) {
 			if p.Waits.Preview, err = Preview(ctx, r, a); err != nil {
 				return nil, err
 			}
+			if len(p.Waits.Preview) > 0 { // its labels are not kept
+				p.Labels = plugin.Labels(p.Labels, unlabelled)
+			}
 		}
 	}
 	if row.ResultHash == "" {
 		if row.Code != "" { // settled without an answer, by recovery
 			code := plugin.Code(row.Code)
 			p.Err = &plugin.Error{Code: code, Message: code.Meaning()}
+			p.Labels = plugin.Labels(p.Labels, unlabelled)
 		} else if row.State == Succeeded || row.State == Failed {
 			return nil, changed("how call " + row.ID + " ended")
 		}
@@ -196,6 +225,7 @@ func priorOf(ctx context.Context, r Reader, row *CallRow) (*Prior, error) {
 	}
 	if body == nil {
 		p.Erased, p.ResultHash = true, row.ResultHash
+		p.Labels = plugin.Labels(p.Labels, unlabelled)
 		if !row.RemovedAt.IsZero() {
 			p.Removed = " (removed by " + row.RemovedBy + " on " + row.RemovedAt.Format(time.DateOnly) + ")"
 		}
@@ -204,8 +234,15 @@ func priorOf(ctx context.Context, r Reader, row *CallRow) (*Prior, error) {
 	if canon.Sum(body) != row.ResultHash {
 		return nil, changed("the stored answer of call " + row.ID)
 	}
-	if p.Result, p.Err, err = decodeAnswer(body); err != nil {
+	var labels []string
+	if p.Result, p.Err, labels, err = decodeAnswer(body); err != nil {
 		return nil, errors.Join(fmt.Errorf("the stored answer of call %s cannot be read", row.ID), err)
+	}
+	if len(labels) > 0 {
+		p.Labels = plugin.Labels(p.Labels, labels)
+	}
+	if p.Result != nil {
+		p.Result.Labels = p.Labels
 	}
 	return p, nil
 }

@@ -74,6 +74,11 @@ func byJournal(ctx context.Context, tx Tx, row CallRow, why string, at time.Time
 	return u.apply(tx)
 }
 
+// IsOurs reports whether the store has this process run a call.
+func (l *Ledger) IsOurs(row *CallRow) bool {
+	return row.State == Running && row.Node != "" && row.Node == l.st.Node()
+}
+
 // Running returns the calls that the store has this process run, the oldest first.
 func (l *Ledger) Running(ctx context.Context) ([]CallRow, error) {
 	if l.st.Node() == "" {
@@ -99,13 +104,31 @@ func (l *Ledger) Abandoned(ctx context.Context, row CallRow, at time.Time) (won 
 // the host.
 const MaxAttempts = 3
 
+// MayResume reports whether a call goes on by itself if this claim was written and the
+// attempt is given up: see [recoveredState].
+func (c *Claim) MayResume() bool {
+	return c.State == Queued || c.State == Pending || c.Journalled || len(c.Target.Operation.Effects) == 0
+}
+
+// MayResume reports whether recovery may run the call again if nothing is known of what this
+// attempt did: see [recoveredState].
+func (l Lease) MayResume() bool {
+	return (l.row.Journalled || !l.row.Effectful) && l.row.RequestHash != "" && l.row.Attempt < MaxAttempts
+}
+
+// MayResume is [Lease.MayResume] for an attempt whose effects are in the journal.
+func (j *Journal) MayResume() bool {
+	open, repeatable := j.Unanswered()
+	return open == repeatable && j.lease.MayResume()
+}
+
 // recoveredState decides the outcome of a call that is marked running but has no live process; why is
 // the reason. The call runs again if it sent nothing, or if each effect was answered or can be repeated
 // under the same idempotency key; otherwise its outcome is unknown.
 func recoveredState(row *CallRow, effects []effectRow, why string, at time.Time) Outcome {
 	unknown := func(what string) Outcome {
 		// An operator that can find out is asked at once.
-		return Outcome{State: Unknown, Err: plugin.Errorf(plugin.CodeOutcomeUnknown, "%s; %s", why, what), WakeAt: at}
+		return Outcome{State: Unknown, Err: plugin.Errorf(plugin.CodeOutcomeUnknown, "%s; %s", why, what), Labels: ownWords, WakeAt: at}
 	}
 	if fault.Lifted("unknown") {
 		return Outcome{State: Queued, WakeAt: at}
@@ -118,18 +141,21 @@ func recoveredState(row *CallRow, effects []effectRow, why string, at time.Time)
 			return unknown(fmt.Sprintf("effect %d, %s, was about to be sent and may or may not have happened", e.N, e.Method))
 		}
 	}
+	failed := func(code plugin.Code, format string, args ...any) Outcome {
+		return Outcome{State: Failed, Err: plugin.Errorf(code, format, args...), Labels: ownWords}
+	}
 	switch {
 	case row.Cancelled && len(effects) == 0:
-		return Outcome{State: Failed, Err: plugin.Errorf(plugin.CodeCancelled, "it was cancelled before it had any effect; %s", why)}
+		return failed(plugin.CodeCancelled, "it was cancelled before it had any effect; %s", why)
 	case row.Cancelled:
 		return unknown("it was cancelled after it had begun to have effects")
 	case row.RequestHash == "":
-		return Outcome{State: Failed, Err: plugin.Errorf(plugin.CodeCrashed, "%s", why)}
+		return failed(plugin.CodeCrashed, "%s", why)
 	case row.Attempt < MaxAttempts:
 		return Outcome{State: Queued, WakeAt: at}
 	case len(effects) > 0:
 		return unknown(fmt.Sprintf("it was run %d times and had begun to have effects", row.Attempt))
 	default:
-		return Outcome{State: Failed, Err: plugin.Errorf(plugin.CodeCrashed, "%s, and so did %d attempts before it", why, row.Attempt-1)}
+		return failed(plugin.CodeCrashed, "%s, and so did %d attempts before it", why, row.Attempt-1)
 	}
 }

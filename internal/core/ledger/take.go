@@ -115,6 +115,7 @@ func (l *Ledger) Refused(ctx context.Context, row CallRow, rec *plugin.CallRecor
 		if err != nil {
 			return err
 		}
+		o.Labels = append(o.Labels, rec.Labels...)
 		kind := plugin.EntryCallRefused
 		if o.State == Unknown {
 			kind = plugin.EntryCallUnknown
@@ -161,7 +162,8 @@ type Resolution struct {
 	State    State // succeeded, failed, queued ("it did not happen"), unknown, or the row's own (the outcome is still to come)
 	Result   *plugin.Result
 	Err      *plugin.Error
-	By       string // a principal, or the operation that reconciled
+	Labels   []string // of both; nil if they are not known, which counts as untrusted
+	By       string   // a principal, or the operation that reconciled
 	Reason   string
 	Evidence []byte // JSON; may be nil
 	WakeAt   time.Time
@@ -192,7 +194,7 @@ func (l *Ledger) Resolve(ctx context.Context, row CallRow, f Resolution, at time
 		if f.State == Unknown {
 			kind = plugin.EntryCallUnknown
 		}
-		u, err := updateOf(ctx, tx, row, "", kind, Outcome{State: f.State, Result: f.Result, Err: f.Err, WakeAt: f.WakeAt}, at)
+		u, err := updateOf(ctx, tx, row, "", kind, Outcome{State: f.State, Result: f.Result, Err: f.Err, Labels: f.Labels, WakeAt: f.WakeAt}, at)
 		if err != nil {
 			return err
 		}

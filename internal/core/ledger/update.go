@@ -80,7 +80,7 @@ func newUpdate(row CallRow, e event, kind plugin.EntryKind, o Outcome, rec *plug
 		u.next.Code = "" // an unknown one had one
 	}
 	if o.State.Ended() {
-		if u.answer, err = encodeAnswer(o.Result, o.Err); err != nil {
+		if u.answer, err = encodeAnswer(o.Result, o.Err, o.labels(&row)); err != nil {
 			return nil, fmt.Errorf("settling call %s: %w", row.ID, err)
 		}
 		u.next.ResultHash, u.next.SchemaVersion = canon.Sum(u.answer), plugin.SchemaVersion
@@ -156,7 +156,7 @@ func Release(ctx context.Context, tx Tx, tenant, id string, at time.Time) error 
 // Refuse fails a call that waits for approval, in the transaction that says
 // why. A call that no longer waits stays as it is.
 func Refuse(ctx context.Context, tx Tx, tenant, id string, why *plugin.Error, at time.Time) error {
-	return endWait(ctx, tx, tenant, id, eventFail, Outcome{State: Failed, Err: why}, at)
+	return endWait(ctx, tx, tenant, id, eventFail, Outcome{State: Failed, Err: why, Labels: ownWords}, at)
 }
 
 // endWait ends the wait of a call for approval.

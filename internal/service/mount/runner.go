@@ -103,12 +103,18 @@ func (r *Runner) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, _
 		return plugin.Result{}, &fate{named(t, err), false}
 	}
 	defer release()
-	session, err := s.ready(ctx, t.Operation.Name)
+	session, err := s.ready(ctx, t.Operation.Name, nil)
 	if err != nil {
 		return plugin.Result{}, &fate{named(t, err), false}
 	}
 	defer s.begin(t, call)()
 	res, err := s.call(ctx, session, t.Operation, call)
+	if errors.Is(err, errSessionLost) { // the server did not take the call, so it is sent once more
+		if session, err = s.ready(ctx, t.Operation.Name, session); err != nil {
+			return plugin.Result{}, &fate{named(t, err), false}
+		}
+		res, err = s.call(ctx, session, t.Operation, call)
+	}
 	var lost *fate
 	switch {
 	case errors.As(err, &lost):
@@ -252,6 +258,19 @@ func (r *Runner) drifted(s *server, definition []byte) {
 		defer cancel()
 		r.opts.Drifted(ctx, s.tenant, s.manifest, definition)
 	})
+}
+
+// finish runs what ends a connection, which waits for the calls that it has. Close waits for it.
+func (r *Runner) finish(stop func()) {
+	r.mu.Lock()
+	closed := r.closed
+	if !closed {
+		r.work.Go(stop)
+	}
+	r.mu.Unlock()
+	if closed {
+		stop()
+	}
 }
 
 // A fate is an error with whether the server may have had the call, from which its effects

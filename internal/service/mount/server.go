@@ -57,8 +57,8 @@ type server struct {
 }
 
 // ready returns the connection, once its tools were listed lately and the tool is the one that
-// was approved.
-func (s *server) ready(ctx context.Context, tool string) (*sdk.ClientSession, error) {
+// was approved. lost is one whose session the server has ended, which is not used any more.
+func (s *server) ready(ctx context.Context, tool string, lost *sdk.ClientSession) (*sdk.ClientSession, error) {
 	ctx, cancel := s.runner.within(ctx)
 	defer cancel()
 	select {
@@ -77,19 +77,16 @@ func (s *server) ready(ctx context.Context, tool string) (*sdk.ClientSession, er
 		default:
 		}
 	}
-	if s.session == nil {
-		if err := s.runner.opts.Check(ctx, s.pkg); err != nil {
-			return nil, err
-		}
-		if err := s.connect(ctx); err != nil {
-			return nil, err
-		}
+	if s.session == lost {
+		s.drop()
 	}
-	if s.stale.Swap(false) || time.Since(s.listed) > s.runner.opts.Recheck {
-		if err := s.check(ctx); err != nil {
-			s.listed = time.Time{}
-			return nil, err
-		}
+	err := s.listedLately(ctx)
+	if errors.Is(err, errSessionLost) {
+		s.drop()
+		err = s.listedLately(ctx)
+	}
+	if err != nil {
+		return nil, err
 	}
 	why := s.all
 	if why == "" {
@@ -99,6 +96,27 @@ func (s *server) ready(ctx context.Context, tool string) (*sdk.ClientSession, er
 		return nil, plugin.Errorf(plugin.CodeQuarantined, "%s since it was approved, so it is not called; 'mortise plugins diff %s' shows the difference, 'mortise plugins approve %s' accepts it", why, s.manifest.Name, s.manifest.Name)
 	}
 	return s.session, nil
+}
+
+// listedLately connects, unless there is a connection, and lists the tools, unless they were
+// listed lately. The caller has the turn.
+func (s *server) listedLately(ctx context.Context) error {
+	if s.session == nil {
+		if err := s.runner.opts.Check(ctx, s.pkg); err != nil {
+			return err
+		}
+		if err := s.connect(ctx); err != nil {
+			return err
+		}
+	}
+	if !s.stale.Swap(false) && time.Since(s.listed) <= s.runner.opts.Recheck {
+		return nil
+	}
+	err := s.check(ctx)
+	if err != nil {
+		s.listed = time.Time{}
+	}
+	return err
 }
 
 // connect starts the server, or connects to it. The caller has the turn.
@@ -179,6 +197,15 @@ func (s *server) hangUp() {
 	if s.session != nil {
 		s.stop()
 		s.session = nil
+	}
+}
+
+// drop ends the connection once the calls that it has are over, and does not wait for them. The
+// caller has the turn.
+func (s *server) drop() {
+	if s.session != nil {
+		s.session = nil
+		s.runner.finish(s.stop)
 	}
 }
 

@@ -165,9 +165,19 @@ func (o *outgoing) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, &fate{plugin.Errorf(plugin.CodeUnavailable, "its server answered %d: it takes a credential, or another one; %s", resp.StatusCode, next), false}
 	}
+	if resp.StatusCode == http.StatusNotFound && req.Method == http.MethodPost && req.Header.Get(sessionHeader) != "" {
+		_ = resp.Body.Close()
+		return nil, &fate{errSessionLost, false}
+	}
 	resp.Body = &bounded{ReadCloser: resp.Body, left: maxAnswerBytes}
 	return resp, nil
 }
+
+// sessionHeader has the id that a server gave a session. A server that has ended a session
+// answers requests with its id with 404, whatever the body says, and takes none of them.
+const sessionHeader = "Mcp-Session-Id"
+
+var errSessionLost = &plugin.Error{Code: plugin.CodeUnavailable, Retryable: true, RetryAfter: time.Second, Message: "its server no longer knows the session that it gave out (404)"}
 
 // send sends a request. Its error is a [fate].
 func (o *outgoing) send(req *http.Request) (*http.Response, error) {

@@ -203,12 +203,11 @@ var errStopped = plugin.Errorf(plugin.CodeCancelled, "the turn was stopped; the 
 func (s *chat) turn(text string) error {
 	ctx, done := s.stops.Turn()
 	defer done()
-	answer, err := s.talk.Turn(ctx, text, host.Audience{
-		Say:   s.say,
-		Using: s.using,
-		Used:  s.used,
-		Ask:   func(u host.ToolUse) (*host.ToolReply, error) { return s.ask(ctx, u) },
-	})
+	to := host.Audience{Say: s.say, Using: s.using, Used: s.used, Waits: s.waits}
+	if s.terminal { // a turn waits for an answer only if there is someone to give it
+		to.Ask = func(u host.ToolUse) (*host.ToolReply, error) { return s.ask(ctx, u) }
+	}
+	answer, err := s.talk.Turn(ctx, text, to)
 	s.idle()
 	s.newline()
 	if err != nil && ctx.Err() != nil {
@@ -303,9 +302,17 @@ func (s *chat) event(kind string, members map[string]any) error {
 	return err
 }
 
-// ask asks the person here whether a call may go on, where they may say so. Else
-// it tells who may, and the turn goes on without it.
-func (s *chat) ask(ctx context.Context, u host.ToolUse) (*host.ToolReply, error) {
+// waits shows the question that a call waits for, and who may decide: the turn goes on without
+// it.
+func (s *chat) waits(u host.ToolUse) {
+	if asked, err := s.show(s.ctx, u); err == nil && asked != nil {
+		s.goesOn(asked)
+	}
+}
+
+// show shows the question that a call waits for; nil where it is shown as JSON, which has all of
+// it, or where there is none.
+func (s *chat) show(ctx context.Context, u host.ToolUse) (*host.Asked, error) {
 	if u.Approval == "" {
 		return nil, nil
 	}
@@ -320,11 +327,23 @@ func (s *chat) ask(ctx context.Context, u host.ToolUse) (*host.ToolReply, error)
 	s.idle()
 	s.newline()
 	s.c.say("%s %s waits for approval: %s\n", q.Operation, q.Version, q.Why)
-	if err := view.Question(s.c.errs, q); err != nil {
+	return &asked, view.Question(s.c.errs, q)
+}
+
+// goesOn tells who may decide about a question that stays open.
+func (s *chat) goesOn(asked *host.Asked) {
+	s.c.say("\n%s\nthe conversation goes on without it\n", s.c.toDecide(s.q.Who(), asked))
+}
+
+// ask asks the person here whether a call may go on, where they may say so. Else
+// it tells who may, and the turn goes on without it.
+func (s *chat) ask(ctx context.Context, u host.ToolUse) (*host.ToolReply, error) {
+	asked, err := s.show(ctx, u)
+	if err != nil || asked == nil {
 		return nil, err
 	}
-	if !asked.Theirs || !s.c.own() {
-		s.c.say("\n%s\nthe conversation goes on without it\n", s.c.toDecide(s.q.Who(), &asked))
+	if !asked.Theirs {
+		s.goesOn(asked)
 		return nil, nil
 	}
 	res, err := s.c.await(ctx, s.q, u.CallID, 0, newPrompt(s.c, s.q, u.Approval))

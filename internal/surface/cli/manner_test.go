@@ -291,7 +291,7 @@ func TestStoriesAtAURL(t *testing.T) { stories(t, url) }
 // those of atURL, since both are asked in the same way.
 var covering = []string{
 	"approvals", "artifact", "artifacts", "calls", "calls_settle", "dry_run", "exit_codes", "ids", "ids_plans", "input", "json", "key", "ledger", "plans",
-	"adapters", "agents", "agents_plugins", "approve", "chat", "feeds", "kb", "models", "policy_stored", "reference", "register", "rollback", "secrets", "tenants", "tokens", "users",
+	"adapters", "agents", "agents_plugins", "approve", "chat", "chat_pipe", "feeds", "kb", "models", "policy_stored", "reference", "register", "rollback", "secrets", "tenants", "tokens", "users",
 	"progress", "route", "run_name", "run_path", "session_calls", "sessions", "set", "wait_key", "watch",
 }
 

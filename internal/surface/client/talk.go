@@ -90,7 +90,7 @@ func (t *remoteTalk) Turn(ctx context.Context, text string, to host.Audience) (a
 	return a, err
 }
 
-// heard passes an event of a turn on.
+// heard passes an event of a turn on. Without anyone to ask, a question that stays open is told.
 func heard(event string, data jsontext.Value, to host.Audience) error {
 	if event == "text" {
 		var said rest.TurnText
@@ -116,6 +116,8 @@ func heard(event string, data jsontext.Value, to host.Audience) error {
 	case event == "approval" && to.Ask != nil:
 		_, err := to.Ask(use)
 		return err
+	case event == "approval" && to.Waits != nil:
+		to.Waits(use)
 	}
 	return nil
 }

@@ -66,15 +66,7 @@ func (s *session) result(r interface{ ProtocolVersion() string }, t *plugin.Targ
 			out.Content = append(out.Content, &sdk.TextContent{Text: line})
 		}
 	}
-	more := map[string]any{}
-	for name, value := range map[string]any{"artifacts": res.Artifacts, "labels": res.Labels, "citations": res.Citations, "next_cursor": res.NextCursor} {
-		if raw, err := json.Marshal(value); err == nil && string(raw) != "null" && string(raw) != `""` {
-			more[name] = json.RawMessage(raw)
-		}
-	}
-	if len(more) > 0 {
-		out.Meta[moreMeta] = more
-	}
+	add(out.Meta, map[string]any{"artifacts": res.Artifacts, "labels": res.Labels, "citations": res.Citations, "next_cursor": res.NextCursor})
 	if returnsContent(t) {
 		content, err := contentOf(res.Data)
 		if err != nil {
@@ -96,6 +88,19 @@ func (s *session) result(r interface{ ProtocolVersion() string }, t *plugin.Targ
 		out.StructuredContent = json.RawMessage(text.Bytes())
 	}
 	return out
+}
+
+// add adds the members of a result that the protocol has no place for to its _meta.
+func add(meta sdk.Meta, members map[string]any) {
+	more := map[string]any{}
+	for name, value := range members {
+		if raw, err := json.Marshal(value); err == nil && string(raw) != "null" && string(raw) != `""` {
+			more[name] = json.RawMessage(raw)
+		}
+	}
+	if len(more) > 0 {
+		meta[moreMeta] = more
+	}
 }
 
 // standing is the answer of a call that waits for a person, or that goes on: no error, so that
@@ -120,7 +125,9 @@ func (s *session) standing(res plugin.Result) *sdk.CallToolResult {
 			}
 		}
 	}
-	return structured(sdk.Meta{callMeta: res.CallID}, text, st)
+	meta := sdk.Meta{callMeta: res.CallID}
+	add(meta, map[string]any{"labels": res.Labels})
+	return structured(meta, text, st)
 }
 
 // structured is a result that is the host's own.
@@ -159,6 +166,7 @@ func (s *session) failure(res plugin.Result, err error) *sdk.CallToolResult {
 	if f.CallID != "" {
 		meta[callMeta] = f.CallID
 	}
+	add(meta, map[string]any{"labels": res.Labels})
 	return &sdk.CallToolResult{Meta: meta, IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: text}}}
 }
 

@@ -31,7 +31,7 @@ type Outcome struct {
 	Skips       json.RawMessage `json:"skips,omitzero"`
 	Citations   json.RawMessage `json:"citations,omitzero"`
 	NextCursor  json.RawMessage `json:"next_cursor,omitzero"`
-	Labels      []string        `json:"labels,omitzero" doc:"What the data is tainted with."`
+	Labels      []string        `json:"labels,omitzero" doc:"What the data, the error or the preview is tainted with."`
 	Cached      bool            `json:"cached,omitzero" doc:"It is an earlier answer of the same tool to the same input."`
 	DryRun      *DryRun         `json:"dry_run,omitzero" doc:"What a dry run found out; nothing of it has happened."`
 	Result      json.RawMessage `json:"result,omitzero" doc:"The whole result as the host has it, where the request asks for it with full."`
@@ -281,7 +281,7 @@ func outcomeOf(res plugin.Result, err error, debug bool) Outcome {
 		if res.Status == plugin.Unknown {
 			status = plugin.Unknown
 		}
-		return Outcome{CallID: res.CallID, Operation: res.Operation, Status: status, DryRun: dryRunOf(res.DryRun),
+		return Outcome{CallID: res.CallID, Operation: res.Operation, Status: status, Labels: res.Labels, DryRun: dryRunOf(res.DryRun),
 			Error: &Failure{Code: e.Code, PluginCode: e.PluginCode, Message: told(e.Message), Details: e.Details, Retryable: e.Retryable}}
 	}
 	o := Outcome{

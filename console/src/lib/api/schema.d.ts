@@ -3546,7 +3546,7 @@ export interface components {
             dry_run?: components["schemas"]["DryRun"];
             /** @description Why the call failed, or why its outcome is unknown. */
             error?: components["schemas"]["Failure"];
-            /** @description What the data is tainted with. */
+            /** @description What the data, the error or the preview is tainted with. */
             labels?: string[] | null;
             message?: string;
             metrics?: {
