@@ -4390,8 +4390,12 @@ export interface components {
             summary?: string;
         };
         ShuExecutionBody: {
+            /** @description The agent that a client of the published host names. It changes nothing: the token says who asks. */
+            agent_key?: string | null;
             /** @description The arguments, with op where the plugin has several operations. */
             parameters?: unknown;
+            /** @description The arguments, under the name that clients of the published host send. It is not sent beside parameters. */
+            params?: unknown;
             user_context?: components["schemas"]["ShuUser"];
         };
         ShuUser: {
