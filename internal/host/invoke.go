@@ -61,6 +61,9 @@ type Invocation struct {
 	Begins func(debug bool) (observe func(plugin.Event))
 }
 
+// NewKey returns an idempotency key that no other request has.
+func NewKey() string { return uuid.NewString() }
+
 // NewCallID returns an id for a call that is to be made.
 func NewCallID() string { return uuid.Must(uuid.NewV7()).String() }
 
