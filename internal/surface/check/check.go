@@ -20,12 +20,12 @@ import (
 
 // Options say how plugins are checked.
 type Options struct {
-	Effects bool         // run what may have effects too; they happen
-	Config  string       // a configuration whose policy and egress hold for them; without one all is allowed, and this machine is out of reach
-	Against string       // earlier versions: a plugin's path, or a tree; none where it is empty
-	Sandbox string       // what plugins may start without, as mortise.yaml says it; the default where it is empty
+	Effects bool              // run what may have effects too; they happen
+	Config  string            // a configuration whose policy and egress hold for them; without one all is allowed, and this machine is out of reach
+	Against string            // earlier versions: a plugin's path, or a tree; none where it is empty
+	Sandbox string            // what plugins may start without, as mortise.yaml says it; the default where it is empty
 	Secrets map[string]string // values of secrets that the checked plugins get, by name
-	Observe func(Result) // hears of each result as it comes; it may be nil
+	Observe func(Result)      // hears of each result as it comes; it may be nil
 
 	// Notice is told once if plugins start behind fewer walls than all. It may be nil.
 	Notice func(text string)

@@ -2,7 +2,7 @@ package check
 
 import (
 	"fmt"
-	"maps"
+	keys "maps"
 	"slices"
 	"strings"
 
@@ -25,7 +25,7 @@ func (c *checker) missing(m *plugin.Manifest, op *plugin.Operation) []string {
 		}
 	}
 	delete(needed, "")
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(needed)), func(name string) bool {
+	return slices.DeleteFunc(slices.Sorted(keys.Keys(needed)), func(name string) bool {
 		_, given := c.options.Secrets[name]
 		return given || !needed[name]
 	})

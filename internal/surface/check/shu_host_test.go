@@ -101,7 +101,7 @@ func TestAShuPluginWithoutExecuteDoesNotStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
-		"manifest.py": `PLUGIN_MANIFEST = {"name": "on_trial", "version": "1.0.0", "module": "on_trial.plugin:P"}` + "\n",
+		"manifest.py":        `PLUGIN_MANIFEST = {"name": "on_trial", "version": "1.0.0", "module": "on_trial.plugin:P"}` + "\n",
 		"on_trial/plugin.py": "class P:\n    pass\n",
 	})
 	got := strings.Join(outcomes(t, dir, check.Options{}), "\n")

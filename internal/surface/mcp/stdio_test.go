@@ -212,11 +212,11 @@ func TestAMessageThatIsTooLongIsAnswered(t *testing.T) {
 	b := begin(t, mcp.Options{})
 	long := strings.Repeat(`x\"{[`, 2<<20)
 	for first, id := range map[string]string{
-		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"id":1,"arguments":{"text":"` + long + `"}}}`:       "7",
-		`{"params":{"id":1,"arguments":{"text":"` + long + `","id":2}},"method":"tools/call", "id" : "a\"b" }`:       `"a\"b"`,
-		`{"method":"x","params":["` + long + `",{"id":3}],"id":18446744073709551616,"jsonrpc":"2.0"}`:                "18446744073709551616",
-		`{"method":"x","params":"` + long + `"}`:                                                                     "null",
-		`{"id":{"id":4},"params":"` + long + `"}`:                                                                    "null",
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"id":1,"arguments":{"text":"` + long + `"}}}`: "7",
+		`{"params":{"id":1,"arguments":{"text":"` + long + `","id":2}},"method":"tools/call", "id" : "a\"b" }`: `"a\"b"`,
+		`{"method":"x","params":["` + long + `",{"id":3}],"id":18446744073709551616,"jsonrpc":"2.0"}`:          "18446744073709551616",
+		`{"method":"x","params":"` + long + `"}`:                                                               "null",
+		`{"id":{"id":4},"params":"` + long + `"}`:                                                              "null",
 		long: "null",
 	} {
 		answers := b.forwarded(b.token("ann", "run"), first+"\n"+initialize, nil)
