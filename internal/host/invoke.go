@@ -22,6 +22,7 @@ type Kernel interface {
 	Cancel(ctx context.Context, tenant, id, by, reason string) (ledger.State, error)
 	Settle(ctx context.Context, tenant, id string, s Settlement) (plugin.Result, error)
 	Report(ctx context.Context, tenant, id string, r Report) (*CallRow, error)
+	Reserve(ctx context.Context, tenant, id, use string) (bool, error)
 	Reconcile(ctx context.Context, tenant, id string) error
 }
 

@@ -2782,6 +2782,8 @@ export interface components {
             tool: string;
             /** @description What the program calls the conversation that it belongs to. */
             trace?: string;
+            /** @description The id of the one use of the tool that the answer is for. Of several uses that ask with one key, the first gets what is allowed, and the others are denied. */
+            use?: string;
         };
         DeliverySpec: {
             /** @description An operation of kind adapter: plugin/operation, or plugin/operation@versions. */
