@@ -88,7 +88,7 @@ func TestShuTakesWhatPublishedClientsSend(t *testing.T) {
 	for body, status := range map[string]int{
 		`{"params":{"text":"x"}}`: 200, `{"params":{"text":"x"},"agent_key":"helper"}`: 200, `{"params":{"text":"x"},"agent_key":null}`: 200,
 		`{"parameters":{"text":"x"},"agent_key":"root"}`:                             200,
-		`{"params":{"text":"x"},"parameters":{"text":"x"}}`:                          400,
+		`{"params":{"text":"x"},"parameters":{"text":"x"}}`:                          422,
 		`{"params":{"text":"x"},"agent_key":"ann","user_context":{"user_id":"ben"}}`: 403,
 		`{"params":{"text":"x"},"user_context":{"permissions":[]}}`:                  403,
 		`{"params":{"text":"x"},"agent_key":1}`:                                      422, `{"params":{"text":"x"},"agent":"a"}`: 422, `{"params":{"words":"x"}}`: 422,
