@@ -137,7 +137,7 @@ func TestWhatAUserChangedStays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for seed := range 300 {
+			for seed := range 80 {
 				dir := t.TempDir()
 				own, err := p.File(Places{Home: dir, Config: filepath.Join(dir, ".config")}, "")
 				if err != nil {
