@@ -314,6 +314,6 @@ func init() {
 		if err != nil {
 			panic(err)
 		}
-		liars[fmt.Sprintf("v1/says %d", i)] = answers1(`{"type":"response","request_id":ID,"status":"error","error":{"code":"NO","message":` + string(raw) + "}}\n")
+		liars[fmt.Sprintf("own words %d", i)] = answers1(`{"type":"response","request_id":ID,"status":"error","error":{"code":"NO","message":` + string(raw) + "}}\n")
 	}
 }

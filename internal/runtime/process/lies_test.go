@@ -284,7 +284,7 @@ func TestTheErrorOfAPluginHasItsOwnMessage(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{})
 	for i, message := range ownWords {
-		_, err := run(t, r, bound(fmt.Sprintf("v1/says %d", i), "tool.execute"), call(`{}`))
+		_, err := run(t, r, bound(fmt.Sprintf("own words %d", i), "tool.execute"), call(`{}`))
 		if e := plugin.AsError(err); e.Code != plugin.CodePluginError || e.PluginCode != "NO" || e.Message != message {
 			t.Errorf("%q: got %q %q %q", message, e.Code, e.PluginCode, e.Message)
 		}

@@ -249,6 +249,10 @@ func (c *checker) unknown(ctx context.Context, s registry.Shown) error {
 		c.add(s.Name, unknown, Skip, "%s", why)
 		return nil
 	}
+	if names := c.missing(s.Manifest, nil); len(names) > 0 && plugin.CodeOf(a.err) == plugin.CodeMissingSecrets {
+		c.add(s.Name, unknown, Skip, "%s", unset(names, a.err))
+		return nil
+	}
 	switch plugin.CodeOf(a.err) {
 	case plugin.CodeInvalidInput, plugin.CodePluginError, plugin.CodeToolNotExposed:
 		c.add(s.Name, unknown, Pass, "")

@@ -106,8 +106,8 @@ func TestAShuPluginWithoutExecuteDoesNotStart(t *testing.T) {
 	})
 	got := strings.Join(outcomes(t, dir, check.Options{}), "\n")
 	for _, want := range []string{
-		"fail on_trial: starts: ", "the class P has no execute: no operation can run",
-		`warn on_trial: manifest: manifest.py: at /module: "on_trial.plugin" is not below plugins.DIRECTORY`,
+		"starts and describes itself: plugin_error: ", "the class P has no execute: no operation can run",
+		`: manifest: manifest.py: at /module: "on_trial.plugin" is not below plugins.DIRECTORY`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)

@@ -137,10 +137,11 @@ func (c *command) mcpImport() *cobra.Command {
 Claude Desktop, Codex, Cursor, OpenCode, VS Code or Windsurf. Credentials in its
 variables and headers become secrets of the system, for that server alone; a variable
 that it names by ${NAME} is taken from the environment, and otherwise said to be
-missing. A server with a credential in an argument or an address is refused. Commands reach the hosts
-that --host declares, or none; --only says for which servers that is. What npx fetches
-comes from the registry of npm, and is pinned as far as its version is. The file stays as
-it is: remove the servers there, and let the client use the host with 'mortise connect'.`,
+missing. A server with a credential in an argument or an address is refused. Commands
+reach the hosts that --host declares, or none; --only says for which servers that is.
+What npx fetches comes from the registry of npm, and is pinned as far as its version is.
+The file stays as it is: remove the servers there, and let the client use the host with
+'mortise connect'.`,
 		example: `  mortise mcp import ~/.cursor/mcp.json --dry-run
   mortise mcp import ~/.cursor/mcp.json
   mortise mcp import .mcp.json --only github --host registry.example.com --host api.github.com`,

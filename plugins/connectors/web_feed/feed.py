@@ -35,7 +35,7 @@ _KNOWN = re.compile(
     r"|shift_?jis|euc-(jp|kr)|iso-2022-jp|gb2312|gbk|gb18030|big5"
 )
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-_LEAP_SECOND = re.compile(r"(\d\d:\d\d:)60\b")
+_LEAP_SECOND = re.compile(r"(\d\d:\d\d:)60(?!\d)")
 _DOCTYPE = re.compile(r"""<!DOCTYPE\s+[A-Za-z][\w.:-]{0,80}(\s+(SYSTEM|PUBLIC\s+("[^"]*"|'[^']*'))\s*("[^"]*"|'[^']*')?)?\s*>""")
 _ELEMENT = re.compile(r"<[A-Za-z_]")
 
