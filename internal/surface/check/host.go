@@ -13,7 +13,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/rmtree"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -51,27 +50,12 @@ func openHost(ctx context.Context, o Options) (*host, error) {
 	if err != nil {
 		return nil, errors.Join(err, h.close())
 	}
-	if err := h.keep(ctx, o.Secrets); err != nil {
-		return nil, errors.Join(err, h.close())
-	}
-	return h, nil
-}
-
-// keep sets the secrets, in each scope that a plugin may ask for.
-func (h *host) keep(ctx context.Context, secrets map[string]string) error {
-	names := []secret.Name{{Scope: plugin.SecretOfSystem}}
-	for _, who := range []string{h.who, careful} {
-		names = append(names, secret.Name{Scope: plugin.SecretOfUser, Subject: secret.Subject(principalOf(who))})
-	}
-	for name, value := range secrets {
-		for _, n := range names {
-			n.Tenant, n.Owner, n.Name = h.Config.Tenant, secret.Anyone, name
-			if err := h.Vault.Put(ctx, n, value, secret.By{Principal: h.who}); err != nil {
-				return err
-			}
+	for name, value := range o.Secrets {
+		if err := h.GiveSecret(ctx, name, value, principalOf(h.who), principalOf(careful)); err != nil {
+			return nil, errors.Join(err, h.close())
 		}
 	}
-	return nil
+	return h, nil
 }
 
 func principalOf(who string) plugin.Principal { return plugin.Principal{Type: "user", ID: who} }
