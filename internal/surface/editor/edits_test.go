@@ -241,3 +241,90 @@ func comments(t *testing.T, n int, before, after string) {
 		}
 	}
 }
+
+// The same holds for the commands that run before and after each tool: what is ours goes, and what a
+// user has beside it stays.
+func TestWhatAUserChangedOfHooksStays(t *testing.T) {
+	t.Parallel()
+	code, _ := Find("claude-code")
+	p, is := code.Hooks()
+	if !is {
+		t.Fatal("it has no hooks")
+	}
+	command := Entry{Name: HostName, Command: "/opt/mortise/bin/mortise", Args: []string{"hook", "claude-code"}}
+	const before = `{
+  // of the user
+  "model": "large",
+  "hooks": {
+    "PreToolUse": [
+      {"matcher": "Bash", "hooks": [{"type": "command", "command": "echo ' hook claude-code'"}]} /* mine */
+    ],
+    "Stop": [{"hooks": []}]
+  }
+}
+`
+	for seed := range 80 {
+		file := filepath.Join(t.TempDir(), "settings.json")
+		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		change, err := p.Put(file, command)
+		if err != nil || change.Write() != nil {
+			t.Fatal(err)
+		}
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &edits{Rand: rand.New(rand.NewPCG(uint64(seed), 11))}
+		changed := r.inJSON(string(raw))
+		if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want := meaningOf(t, file, changed)
+		other := command
+		other.Command = "/opt/other/mortise"
+		if change, err = p.Put(file, other); err != nil || change.Write() != nil {
+			t.Fatalf("%v\n%s", err, changed)
+		}
+		again, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		comments(t, r.n, changed, string(again))
+		if n := strings.Count(string(again), "/opt/other/mortise hook claude-code || exit 2"); n != 3 || strings.Contains(string(again), "/opt/mortise/bin") {
+			t.Errorf("after a second connect %d commands are the host's in\n%s", n, again)
+		}
+		undo, err := p.Undo(file, other)
+		if err != nil || undo.Write() != nil {
+			t.Fatalf("%v\n%s", err, changed)
+		}
+		after, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		comments(t, r.n, changed, string(after))
+		if got := meaningOf(t, file, string(after)); !reflect.DeepEqual(withoutOurs(got), withoutOurs(want)) || strings.Contains(string(after), "/opt/other/mortise") {
+			t.Errorf("undo of\n%s\nmakes\n%s", changed, after)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// withoutOurs takes the elements of the host out of a meaning, and the lists that have no others.
+func withoutOurs(top map[string]any) map[string]any {
+	all, _ := top["hooks"].(map[string]any)
+	for name, list := range all {
+		elements, is := list.([]any)
+		if !is || name == "Stop" {
+			continue
+		}
+		kept := slices.DeleteFunc(slices.Clone(elements), func(e any) bool { return strings.Contains(fmt.Sprint(e), "mortise hook claude-code") })
+		if all[name] = kept; len(kept) == 0 {
+			delete(all, name)
+		}
+	}
+	return top
+}
