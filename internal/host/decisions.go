@@ -17,6 +17,7 @@ import (
 const (
 	MaxArguments  = 1 << 20
 	MaxDefinition = 256 << 10
+	MaxUse        = 255
 )
 
 // A DecisionAsked is what a program asks before it runs a tool of its own.
@@ -26,6 +27,7 @@ type DecisionAsked struct {
 	Definition json.RawMessage // how the program describes it; nil where it does not
 	Arguments  json.RawMessage // an object
 	Key        string          // idempotency key
+	Use        string          // what the program calls the one use that it asks for; "" where it does not say
 	Labels     []string
 	Trace      string // what the program calls the conversation that it belongs to
 }
@@ -70,6 +72,9 @@ func (d Decisions) Decide(ctx context.Context, in DecisionAsked) (ToolDecision, 
 	if len(in.Arguments) > MaxArguments || len(in.Definition) > MaxDefinition {
 		return ToolDecision{}, plugin.Errorf(plugin.CodeInputTooLarge, "the arguments have %d bytes and the definition %d; at most %d and %d are accepted", len(in.Arguments), len(in.Definition), MaxArguments, MaxDefinition)
 	}
+	if len(in.Use) > MaxUse {
+		return ToolDecision{}, plugin.Errorf(plugin.CodeInvalidInput, "the use has %d bytes; at most %d are accepted", len(in.Use), MaxUse)
+	}
 	hash := ""
 	if len(in.Definition) > 0 {
 		var err error
@@ -102,7 +107,25 @@ func (d Decisions) Decide(ctx context.Context, in DecisionAsked) (ToolDecision, 
 	}
 	decision, err := d.standing(ctx, row)
 	decision.Replayed = res.Replayed
-	return decision, err
+	if err != nil || decision.Word != DecisionAllow {
+		return decision, err
+	}
+	return d.held(ctx, decision, in.Use)
+}
+
+// held returns a decision that allows if the use has it, and a denial if another use does. A
+// decision that no use has is for everyone who asks with its key, if none of them names a use.
+func (d Decisions) held(ctx context.Context, decision ToolDecision, use string) (ToolDecision, error) {
+	if use == "" && decision.Row.Lease == "" {
+		return decision, nil
+	}
+	has, err := d.calls.host.parts.Kernel.Reserve(ctx, d.calls.g.Tenant, decision.ID, use)
+	if err != nil || has {
+		return decision, err
+	}
+	decision.Word, decision.Code, decision.ExpiresAt = DecisionDeny, plugin.CodeApprovalUsed, time.Time{}
+	decision.Reason = "it is for another use of the tool, which asked first: a decision is for one run"
+	return decision, nil
 }
 
 // denies are the codes of refusals that answer the question; all others leave it open.

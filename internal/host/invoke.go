@@ -22,6 +22,7 @@ type Kernel interface {
 	Cancel(ctx context.Context, tenant, id, by, reason string) (ledger.State, error)
 	Settle(ctx context.Context, tenant, id string, s Settlement) (plugin.Result, error)
 	Report(ctx context.Context, tenant, id string, r Report) (*CallRow, error)
+	Reserve(ctx context.Context, tenant, id, use string) (bool, error)
 	Reconcile(ctx context.Context, tenant, id string) error
 }
 
@@ -60,6 +61,9 @@ type Invocation struct {
 	// nil.
 	Begins func(debug bool) (observe func(plugin.Event))
 }
+
+// NewKey returns an idempotency key that no other request has.
+func NewKey() string { return uuid.NewString() }
 
 // NewCallID returns an id for a call that is to be made.
 func NewCallID() string { return uuid.Must(uuid.NewV7()).String() }

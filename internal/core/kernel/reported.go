@@ -115,6 +115,21 @@ func (k *Kernel) Report(ctx context.Context, tenant, id string, r Report) (*ledg
 	return nil, plugin.Errorf(plugin.CodeConflict, "decision %s was reported about at the same time", id)
 }
 
+// Reserve binds a decision that allows to one use of its tool. It reports whether this use has it: the
+// first one that asks does, and so does the same use again.
+func (k *Kernel) Reserve(ctx context.Context, tenant, id, use string) (bool, error) {
+	for range 2 { // another use may come first, or a report
+		row, err := k.Ledger.Call(ctx, tenant, id)
+		if err != nil || row == nil || row.Origin != string(plugin.OriginDecision) {
+			return false, err
+		}
+		if won, err := k.Ledger.Hold(ctx, row, use, k.Now()); err != nil || won {
+			return won, err
+		}
+	}
+	return false, nil
+}
+
 // sameReport returns nil if a call has ended with the very report that comes again.
 func (k *Kernel) sameReport(ctx context.Context, row *ledger.CallRow, state ledger.State, said []byte) error {
 	prior, err := k.Ledger.Prior(ctx, row)

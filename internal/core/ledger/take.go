@@ -156,6 +156,23 @@ func (l *Ledger) Ask(ctx context.Context, row *CallRow, at, until time.Time) (wo
 	return won, err
 }
 
+// Hold binds a call that is in progress elsewhere to one holder, by compare-and-set on its lease: of
+// several holders that try, one wins. won is false if another holds it, or the call has changed
+// since row was read. The holder that has it wins again.
+func (l *Ledger) Hold(ctx context.Context, row *CallRow, holder string, at time.Time) (won bool, err error) {
+	lease := "held:" + canon.Sum([]byte(holder))
+	if row.State != InProgress || row.Lease != "" {
+		return row.State == InProgress && row.Lease == lease, nil
+	}
+	next := *row
+	next.Lease, next.UpdatedAt = lease, at
+	err = l.st.Write(ctx, func(tx Tx) (err error) {
+		won, err = tx.UpdateCall(row.Fence(), next)
+		return err
+	})
+	return won, err
+}
+
 // A Resolution says how a call ended that was unknown, or in progress elsewhere, and on
 // whose word.
 type Resolution struct {

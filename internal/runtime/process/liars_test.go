@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -303,3 +304,16 @@ func flood(w io.Writer, n int) {
 
 // orphan is how long a child that is left behind would sleep, by which it is found.
 const orphan = "6037"
+
+// ownWords are messages of errors that plugins of protocol 1 answer with: each is a role.
+var ownWords = []string{"text is required", "v1: no", ": ", "two\nlines", "é\u2028", " padded "}
+
+func init() {
+	for i, message := range ownWords {
+		raw, err := json.Marshal(message)
+		if err != nil {
+			panic(err)
+		}
+		liars[fmt.Sprintf("own words %d", i)] = answers1(`{"type":"response","request_id":ID,"status":"error","error":{"code":"NO","message":` + string(raw) + "}}\n")
+	}
+}

@@ -3,6 +3,7 @@ package process_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -275,6 +276,19 @@ func TestProtocol1(t *testing.T) {
 	wantCode(t, err, plugin.CodePluginError, "invalid_input", "text is required")
 	_, err = run(t, r, bound("v1/refuses and fails", "tool.execute"), call(`{}`))
 	wantCode(t, err, plugin.CodePluginError, "NOPE")
+}
+
+// What a plugin says in an error of its own is passed on as it said it, without a name before it:
+// callers match on the message.
+func TestTheErrorOfAPluginHasItsOwnMessage(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, process.Options{})
+	for i, message := range ownWords {
+		_, err := run(t, r, bound(fmt.Sprintf("own words %d", i), "tool.execute"), call(`{}`))
+		if e := plugin.AsError(err); e.Code != plugin.CodePluginError || e.PluginCode != "NO" || e.Message != message {
+			t.Errorf("%q: got %q %q %q", message, e.Code, e.PluginCode, e.Message)
+		}
+	}
 }
 
 func TestAProgramThatCannotBeStarted(t *testing.T) {

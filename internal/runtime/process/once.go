@@ -97,7 +97,7 @@ func (o *once) exchange(target *plugin.Target, call *plugin.Call) (jsontext.Valu
 	}
 	output, failure := protocol.CheckResponse(line, call.ID)
 	if failure != nil && failure.Code == plugin.CodePluginError {
-		return nil, named(o.child.name, failure) // its own error counts whatever its exit says
+		return nil, failure // its own error, in its own words, counts whatever its exit says
 	}
 	if failure != nil {
 		return nil, unanswered(named(o.child.name, failure))

@@ -121,8 +121,8 @@ export interface Context {
   readonly logger: Logger;
 }
 
-/** Hears, and returns nothing: a value is a failure. */
-export type Listener<P> = (payload: P) => void | Promise<void>;
+/** Hears. What it returns is ignored. */
+export type Listener<P> = (payload: P) => unknown;
 
 /** Returns what the event shall carry from here on, as in {...payload, text: "x"}; nothing leaves it as it was. */
 export type Transform<P> = (payload: P) => P | void | Promise<P | void>;

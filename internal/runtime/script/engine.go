@@ -54,6 +54,7 @@ type answer struct {
 	payload *event.Payload // nil: unchanged
 	allow   bool           // of a veto
 	reason  string
+	dropped string // what a listener returned, such as "a number": it changes nothing; "" for nothing
 }
 
 // What ends a call and spoils the engine.

@@ -27,6 +27,7 @@ type Instance struct {
 	tools       []Tool
 	off         []atomic.Bool // by handler: the plugin does not want to hear any more
 	drafts      []atomic.Bool // by handler: it changes the payload that it is given, so it gets its own
+	ignored     []atomic.Bool // by handler: it returned a value to a listener, and someone was told
 
 	turn    *turn  // who has it owns the engine and the desk
 	engine  engine // nil if the next call must make one
@@ -61,6 +62,7 @@ func Open(ctx context.Context, program *Program, environment Environment) (*Inst
 	}
 	i.off = make([]atomic.Bool, maxHandlers)
 	i.drafts = make([]atomic.Bool, maxHandlers)
+	i.ignored = make([]atomic.Bool, maxHandlers)
 	i.desk.begin(ctx)
 	if err := i.start(limit); err != nil {
 		return nil, i.program.explain("register of plugin "+i.name(), limit, err)

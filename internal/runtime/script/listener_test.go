@@ -2,34 +2,50 @@ package script
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A listener only receives events. Its return value would be dropped, and an author who
-// meant to change a tool's result would believe that it was changed.
-func TestAValueThatAListenerReturnsIsAFailure(t *testing.T) {
+// A listener only receives events. `e => seen.push(e)` returns a number without meaning to: the
+// value is ignored, and the author is told once, because one who meant to change a tool's result
+// would believe that it was changed.
+func TestAValueThatAListenerReturnsIsIgnored(t *testing.T) {
 	for _, e := range event.Catalogue {
 		if e.Shape != event.Listener {
 			continue
 		}
-		for answer, fits := range map[string]bool{
+		for answer, silent := range map[string]bool{
 			`undefined`: true, `null`: true, `Promise.resolve()`: true,
-			`1`: false, `""`: false, `false`: false, `{}`: false, `[]`: false, `() => {}`: false, `e`: false, `({...e, ok: true})`: false,
-			`Promise.resolve({})`: false, `Symbol("x")`: false,
+			`1`: false, `""`: false, `false`: false, `({})`: false, `[]`: false, `() => {}`: false, `e`: false, `({...e, ok: true})`: false,
+			`Promise.resolve({})`: false, `Symbol("x")`: false, `[].push(e)`: false, `({ get allow() { throw new Error("read") } })`: false,
 		} {
-			if answer == `{}` {
-				answer = `({})`
+			var told, logged []string
+			s := opened(t, `export function register(ctx) { ctx.bus.on("`+e.Name+`", (e) => `+answer+`, { failureMode: "fail" }) }`, Environment{
+				Plugin: "p", Ignored: func(what string) { told = append(told, what) },
+				Log: func(_, message string, _ json.RawMessage) { logged = append(logged, message) },
+			}).Subscriptions()
+			for range 2 {
+				if err := s[0].Listen(t.Context(), payload(t, e.Example)); err != nil {
+					t.Errorf("%s returned %s: %v, want no failure", e.Name, answer, err)
+				}
 			}
-			s := opened(t, `export function register(ctx) { ctx.bus.on("`+e.Name+`", (e) => `+answer+`) }`, Environment{Plugin: "p"}).Subscriptions()
-			err := s[0].Listen(t.Context(), payload(t, e.Example))
-			if (err == nil) != fits || err != nil && (plugin.CodeOf(err) != plugin.CodeInvalidOutput || !strings.Contains(err.Error(), "returns nothing")) {
-				t.Errorf("%s returned %s: %v", e.Name, answer, err)
+			if want := 1; silent && len(told) != 0 || !silent && (len(told) != want || !strings.Contains(told[0], "which is ignored")) {
+				t.Errorf("%s returned %s: the author is told %q", e.Name, answer, told)
+			}
+			if len(logged) > 0 {
+				t.Errorf("%s returned %s: the log has %q beside", e.Name, answer, logged)
 			}
 		}
+	}
+	var logged []string
+	s := opened(t, `export function register(ctx) { const seen = []; ctx.bus.on("session.closed@v1", (e) => seen.push(e)) }`, Environment{
+		Plugin: "p", Log: func(level, message string, _ json.RawMessage) { logged = append(logged, level+": "+message) },
+	}).Subscriptions()
+	if err := s[0].Listen(t.Context(), payload(t, `{}`)); err != nil || len(logged) != 1 || !strings.HasPrefix(logged[0], "warn: ") || !strings.Contains(logged[0], "a number") {
+		t.Errorf("%v, and the log has %q, want one warning about a number", err, logged)
 	}
 }
 

@@ -87,12 +87,10 @@ func (m *machine) answered(shape event.Shape, p *event.Payload, result value) (a
 		return m.verdict(p, result)
 	}
 	if !isNothing(result) {
-		return answer{}, misfitf("%s; this one returned %s", listenerForm, m.kind(result))
+		return answer{dropped: m.kind(result)}, nil
 	}
 	return answer{}, nil
 }
-
-const listenerForm = "a listener hears and changes nothing, so it returns nothing: what a tool returned is changed in model.before@v1 (messages[].toolResults)"
 
 const verdictForm = "a veto handler returns {allow: true}, with a payload or without, or {allow: false, reason}"
 

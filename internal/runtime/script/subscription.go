@@ -71,7 +71,22 @@ func (i *Instance) handle(ctx context.Context, handler int, p *event.Payload) (a
 	if err != nil {
 		return answer{}, i.failed(i.about(handler), limit, r.deadline, err)
 	}
+	if a.dropped != "" && i.ignored[handler].CompareAndSwap(false, true) {
+		i.ignore(i.about(handler) + " returned " + a.dropped + ", which is ignored: " + listenerForm)
+	}
 	return a, nil
+}
+
+// listenerForm says what an author does who meant a listener to change something.
+const listenerForm = "a listener changes nothing; what a tool returned is changed in model.before@v1 (messages[].toolResults)"
+
+// ignore tells of a value that a listener returned.
+func (i *Instance) ignore(what string) {
+	if i.environment.Ignored != nil {
+		i.environment.Ignored(what)
+		return
+	}
+	i.desk.log.write("warn", what, nil)
 }
 
 // writes reports whether a handler failed because it changed what is frozen. Published

@@ -18,6 +18,10 @@ type Environment struct {
 	// Disabled is told once that the instance will run no code any more, and why;
 	// it may be nil.
 	Disabled func(err error)
+
+	// Ignored is told once for each listener that returned a value, which changes nothing.
+	// If it is nil, the log has a warning in its place.
+	Ignored func(what string)
 }
 
 // A Memory is what a plugin may read of an agent's memory.

@@ -116,3 +116,48 @@ func TestWhatIsNoResultHarmsNothing(t *testing.T) {
 		t.Errorf("%s%q", lines(events), notes)
 	}
 }
+
+// TestTimesThatSomeYearsLackAreKept: a leap second is the second after it, and a 29 February
+// without a year is the last one up to the year that is assumed or given.
+func TestTimesThatSomeYearsLackAreKept(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		line, want string // want is "" for a line that has no time
+		year       int    // of the filter
+	}{
+		{"2016-12-31T23:59:60Z x", "2017-01-01T00:00:00 UTC said", 0},
+		{"2016-12-31T23:59:60.250Z x", "2017-01-01T00:00:00 UTC said", 0},
+		{"2017-01-01T08:59:60+09:00 x", "2017-01-01T00:00:00 +09:00 said", 0},
+		{`192.0.2.1 - - [31/Dec/2016:23:59:60 +0000] "GET /"`, "2017-01-01T00:00:00 +00:00 said", 0},
+		{"Jun 30 23:59:60 gw x", "2026-07-01T00:00:00 not said assumed", 0},
+		{"Dec 31 23:59:60 gw x", "2016-01-01T00:00:00 not said given", 2015},
+		{"2016-12-31T23:59:61Z x", "", 0},
+		{"2016-12-31T23:60:00Z x", "", 0},
+		{"Feb 29 10:00:00 gw x", "2024-02-29T10:00:00 not said assumed", 0},
+		{"<34>Feb 29 10:00:00 gw x", "2024-02-29T10:00:00 not said assumed", 0},
+		{"Feb 29 10:00:00 gw x", "2020-02-29T10:00:00 not said given", 2020},
+		{"Feb 29 10:00:00 gw x", "2020-02-29T10:00:00 not said assumed", 2023},
+		{"Feb 29 10:00:00 gw x", "1896-02-29T10:00:00 not said assumed", 1900},
+		{"Feb 29 23:59:60 gw x", "2024-03-01T00:00:00 not said assumed", 0},
+		{"2024-02-29T10:00:00Z x", "2024-02-29T10:00:00 UTC said", 0},
+		{"2025-02-29T10:00:00Z x", "", 0}, // no year is missing, so there is nothing to assume
+		{"Feb 30 10:00:00 gw x", "", 0},
+	} {
+		h := &held{}
+		h.add("log_stream", "a.log", "", c.line+"\n")
+		events, _ := h.of(t, timeline.Filter{Year: c.year})
+		got := ""
+		if len(events) > 0 {
+			got = fmt.Sprintf("%s %s %s", events[0].Time.Format("2006-01-02T15:04:05"), events[0].Zone, events[0].Year)
+		}
+		if got != c.want {
+			t.Errorf("%q in %d is at %q, want %q", c.line, c.year, got, c.want)
+		}
+	}
+	h := &held{}
+	log := h.add("log_stream", "a.log", "", "")
+	h.add("json_events", "r.json", "tool", `{"artifact":{"artifact_id":"`+log+`"},"findings":[{"why":"x","begin":"02-29T10:00:00","first_line":1}]}`, log)
+	if events, _ := h.of(t, timeline.Filter{}); len(events) != 1 || events[0].Time.Year() != 2024 || events[0].Year != "assumed" {
+		t.Errorf("a result of 29 February is %s", lines(events))
+	}
+}

@@ -39,7 +39,7 @@ func (t *trial) agent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if heard.output == nil && t.barred(a) != "" {
+	if heard.output == nil && (t.barred(a) != "" || a.err != nil && len(t.missing(t.shown.Manifest, t.op)) > 0) {
 		t.held(a)
 		return nil
 	}

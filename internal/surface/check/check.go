@@ -20,11 +20,12 @@ import (
 
 // Options say how plugins are checked.
 type Options struct {
-	Effects bool         // run what may have effects too; they happen
-	Config  string       // a configuration whose policy and egress hold for them; without one all is allowed, and this machine is out of reach
-	Against string       // earlier versions: a plugin's path, or a tree; none where it is empty
-	Sandbox string       // what plugins may start without, as mortise.yaml says it; the default where it is empty
-	Observe func(Result) // hears of each result as it comes; it may be nil
+	Effects bool              // run what may have effects too; they happen
+	Config  string            // a configuration whose policy and egress hold for them; without one all is allowed, and this machine is out of reach
+	Against string            // earlier versions: a plugin's path, or a tree; none where it is empty
+	Sandbox string            // what plugins may start without, as mortise.yaml says it; the default where it is empty
+	Secrets map[string]string // values of secrets that the checked plugins get, by name
+	Observe func(Result)      // hears of each result as it comes; it may be nil
 
 	// Notice is told once if plugins start behind fewer walls than all. It may be nil.
 	Notice func(text string)
@@ -162,7 +163,7 @@ func (c *checker) plugin(ctx context.Context, r registry.Registered) error {
 			c.unloaded(r.Name, r.Path, r.NotEnabled)
 			return nil
 		}
-		c.add(r.Name, starts, Fail, "%s", messageOf(r.NotEnabled))
+		c.stopped(r.Path, r.Name, r.NotEnabled)
 		return nil
 	}
 	shown, err := c.host.Registry.Show(ctx, r.Name+"@"+r.Version)
@@ -187,6 +188,17 @@ func (c *checker) plugin(ctx context.Context, r registry.Registered) error {
 		return err
 	}
 	return c.compatible(ctx, shown)
+}
+
+// stopped adds that a plugin does not start: a failure, unless it lacks a secret.
+func (c *checker) stopped(path, name string, err error) {
+	if reading, _ := contract.Inspect(path); reading != nil && reading.Manifest != nil && plugin.CodeOf(err) == plugin.CodeMissingSecrets {
+		if names := c.missing(reading.Manifest, nil); len(names) > 0 {
+			c.add(name, starts, Skip, "%s", unset(names, err))
+			return
+		}
+	}
+	c.add(name, starts, Fail, "%s", messageOf(err))
 }
 
 // honest checks that the code is what the manifest says. The host asks it only
@@ -235,6 +247,10 @@ func (c *checker) unknown(ctx context.Context, s registry.Shown) error {
 	}
 	if why := c.barred(a); why != "" {
 		c.add(s.Name, unknown, Skip, "%s", why)
+		return nil
+	}
+	if names := c.missing(s.Manifest, nil); len(names) > 0 && plugin.CodeOf(a.err) == plugin.CodeMissingSecrets {
+		c.add(s.Name, unknown, Skip, "%s", unset(names, a.err))
 		return nil
 	}
 	switch plugin.CodeOf(a.err) {

@@ -55,6 +55,9 @@ func (h *handlers) check(ctx context.Context) error {
 }
 
 func (h *handlers) tell(name, check string, outcome Outcome, detail string) {
+	if h.said.ignored != "" && outcome == Pass {
+		outcome, detail = Warn, h.said.ignored
+	}
 	h.result(Result{name, check, outcome, detail + h.said.take(), handlerRow})
 }
 

@@ -50,8 +50,15 @@ func openHost(ctx context.Context, o Options) (*host, error) {
 	if err != nil {
 		return nil, errors.Join(err, h.close())
 	}
+	for name, value := range o.Secrets {
+		if err := h.GiveSecret(ctx, name, value, principalOf(h.who), principalOf(careful)); err != nil {
+			return nil, errors.Join(err, h.close())
+		}
+	}
 	return h, nil
 }
+
+func principalOf(who string) plugin.Principal { return plugin.Principal{Type: "user", ID: who} }
 
 // ruled returns a configuration with only what decides over effects in the one
 // at path: without its database and its notifications. The principal stays that

@@ -119,7 +119,8 @@ func (c *checker) barred(a answer) string {
 }
 
 // held reports that the example needs an operator that is not here, or that has
-// effects while none may happen, or that policy keeps it from running.
+// effects while none may happen, or secrets that are not here, or that policy keeps it
+// from running.
 func (t *trial) held(a answer) bool {
 	if why := t.barred(a); why != "" {
 		t.tell(runs, Skip, "%s", why)
@@ -127,6 +128,10 @@ func (t *trial) held(a answer) bool {
 	}
 	if a.err == nil {
 		return false
+	}
+	if names := t.missing(t.shown.Manifest, t.op); len(names) > 0 {
+		t.tell(runs, Skip, "%s", unset(names, a.err))
+		return true
 	}
 	for _, l := range a.below() {
 		if l.record.Error == nil || l.kind != plugin.EntryCallRefused {

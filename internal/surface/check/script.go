@@ -71,7 +71,8 @@ func openScript(ctx context.Context, dir string, m *plugin.Manifest, said *journ
 		Session: func(context.Context) script.Session {
 			return script.Session{ID: "sess_2f6c19d0a4be", Type: "direct", Channel: "slack"}
 		},
-		Log: func(level, message string, fields json.RawMessage) { said.add(level, message, fields) },
+		Log:     func(level, message string, fields json.RawMessage) { said.add(level, message, fields) },
+		Ignored: func(what string) { said.ignored = what },
 	})
 }
 
@@ -112,6 +113,7 @@ func list(names []string) string {
 type journal struct {
 	lines   []string
 	dropped int
+	ignored string // what a listener returned that changes nothing
 }
 
 // maxLines is how many lines of the log a result shows.

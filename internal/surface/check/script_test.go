@@ -65,14 +65,11 @@ export function register(ctx) {
 	}
 }
 
-// TestAHandlerThatAnswersWhatItsEventHasNoUseForFails: a listener that returns a
-// value, a transform that leaves members out or gives them another type, and an
+// TestAHandlerThatAnswersWhatItsEventHasNoUseForFails: a transform that leaves members out or gives them another type, and an
 // option that there is not.
 func TestAHandlerThatAnswersWhatItsEventHasNoUseForFails(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{
-		`ctx.bus.on("tool.after@v1", (e) => ({ ...e, result: "[removed]" }));`:                 "a listener hears and changes nothing",
-		`ctx.bus.on("memory.upsert@v1", async () => 1);`:                                       "a listener hears and changes nothing",
 		`ctx.bus.on("prompt.assemble@v1", () => ({}));`:                                        "prompt.assemble@v1 carries",
 		`ctx.bus.on("model.before@v1", (e) => ({ ...e, messages: "none" }));`:                  "model.before@v1 carries",
 		`ctx.bus.on("tool.before@v1", (e) => ({ allow: true, payload: { ...e, args: [] } }));`: "tool.before@v1 carries",
@@ -211,5 +208,22 @@ func TestAPayloadWithoutAListenerIsPointedOut(t *testing.T) {
 	want := "warn careful: examples/tool.before@v1.a.input.json: answers its event: the plugin does not hear tool.before@v1"
 	if got := outcomes(t, dir, check.Options{}); !slices.Contains(got, want) {
 		t.Errorf("there is no %q in\n%s", want, strings.Join(got, "\n"))
+	}
+}
+
+// TestAListenerThatReturnsAValueIsWarnedAbout: the value is ignored, which an author who meant to
+// change something has to read.
+func TestAListenerThatReturnsAValueIsWarnedAbout(t *testing.T) {
+	t.Parallel()
+	for _, e := range event.Catalogue {
+		if e.Shape != event.Listener {
+			continue
+		}
+		for body, kind := range map[string]string{`seen.push(e)`: "a number", `({ ...e, result: "[removed]" })`: "an object", `Promise.resolve(true)`: "a boolean"} {
+			got := strings.Join(outcomes(t, hooked(t, `export function register(ctx) { const seen = []; ctx.bus.on("`+e.Name+`", (e) => `+body+`); }`, nil), check.Options{}), "\n")
+			if !strings.Contains(got, "warn careful: "+e.Name+"#1: answers its event: ") || !strings.Contains(got, "returned "+kind+", which is ignored") || strings.Contains(got, "fail ") {
+				t.Errorf("%s, %s: there is no warning in\n%s", e.Name, body, got)
+			}
+		}
 	}
 }

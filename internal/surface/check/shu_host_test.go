@@ -15,13 +15,14 @@ func TestAShuPluginThatNoCallCouldRunIsFound(t *testing.T) {
 		"plugin.py": `class P:
     def get_schema(self):
         return {"type": "object", "properties": {"op": {"type": "string", "enum": ["look"]}}, "required": ["op", "gone"]}
+    async def execute(self, params, context, host):
+        return {"status": "success"}
 `,
 	})
 	got := strings.Join(outcomes(t, dir, check.Options{}), "\n")
 	for _, want := range []string{
 		"its schema requires gone, which is none of its properties",
 		"sync is not in the enum of op in its schema",
-		"the class P has no execute",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)
@@ -88,6 +89,25 @@ func TestWhatAShuPluginWouldNotGetOfItsHostIsFound(t *testing.T) {
 		"fail on_trial: host: plugin.py:7: arguments: ",
 		"fail on_trial: host: plugin.py:9: host-attribute: the host has no attribute 'settings'",
 		"fail on_trial: host: plugin.py:10: capability: Host capability 'secrets' not declared in plugin manifest",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
+}
+
+// TestAShuPluginWithoutExecuteDoesNotStart: a class that no call could run is refused, not listed.
+func TestAShuPluginWithoutExecuteDoesNotStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"manifest.py":        `PLUGIN_MANIFEST = {"name": "on_trial", "version": "1.0.0", "module": "on_trial.plugin:P"}` + "\n",
+		"on_trial/plugin.py": "class P:\n    pass\n",
+	})
+	got := strings.Join(outcomes(t, dir, check.Options{}), "\n")
+	for _, want := range []string{
+		"starts and describes itself: plugin_error: ", "the class P has no execute: no operation can run",
+		`: manifest: manifest.py: at /module: "on_trial.plugin" is not below plugins.DIRECTORY`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)

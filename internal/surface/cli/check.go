@@ -19,6 +19,7 @@ var errChecks = errors.New("some checks failed")
 func (c *command) check() *cobra.Command {
 	var o check.Options
 	var against, junit string
+	var secrets []string
 	return c.command(spec{
 		use:   "check PATH",
 		short: "Check a plugin, or a tree of plugins, against its contract",
@@ -30,6 +31,9 @@ run with --effects only. What they may is then for the policy and the egress of
 --config to say, if it is given; its principal makes the calls. Without it everything
 is allowed but to reach this machine and its network.
 
+The secrets that you have set are not in that host. An operation that cannot do without
+one is not run, unless --secret gives it.
+
 A tool of Event Mill is held to the acceptance checklist of its contract: layout,
 manifest, schemas, examples, the ten contract tests, README and the rest, each failure
 with the row of the requirements and its place.
@@ -37,14 +41,19 @@ with the row of the requirements and its place.
 A plugin of hooks is compiled, its register is run, and each of its handlers gets the
 example payload of its event, and those in examples/EVENT.NAME.input.json.`,
 		example: `  mortise check ./letters
-  mortise check ./letters --effects --config ./check.yaml`,
+  mortise check ./letters --effects --config ./check.yaml
+  mortise check ./mailer --secret MAIL_KEY`,
 		door: nowhere,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&against, "against", "", "the earlier version: a path, or NAME@VERSION of one that is registered; otherwise the highest registered one")
 			cmd.Flags().BoolVar(&o.Effects, "effects", false, "run what may have effects too; they happen")
 			cmd.Flags().StringVar(&junit, "junit", "", "write the results to this file as JUnit XML")
+			cmd.Flags().StringArrayVar(&secrets, "secret", nil, "a secret that the checked plugins get: the value of the environment variable of that name (repeatable)")
 		},
 	}, func(ctx context.Context, q *ask) (err error) {
+		if o.Secrets, err = c.secretsOf(secrets); err != nil {
+			return err
+		}
 		o.Observe = nil
 		if !c.json {
 			o.Observe = func(r check.Result) { fmt.Fprintln(c.out, terminal.Safe(r.String())) }
@@ -79,6 +88,22 @@ example payload of its event, and those in examples/EVENT.NAME.input.json.`,
 		}
 		return nil
 	})
+}
+
+// secretsOf returns the values of environment variables, by name. No value is ever an argument.
+func (c *command) secretsOf(names []string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, name := range names {
+		value, found := os.LookupEnv(name)
+		if !found || value == "" {
+			return nil, usage{fmt.Errorf("--secret %s takes the value of the environment variable of that name, which is not set", name)}
+		}
+		if err := c.scrubber.Know(value); err != nil {
+			return nil, err
+		}
+		all[name] = value
+	}
+	return all, nil
 }
 
 // earlier returns what finds the versions that a plugin is held against, and

@@ -33,7 +33,7 @@ func (c *command) options() client.Options {
 		server = client.Here
 	}
 	return client.Options{
-		Server: server, Home: c.home, Config: c.config, As: c.as, Token: os.Getenv("MORTISE_TOKEN"), Say: c.say, Database: c.databaseURL(),
+		Server: server, Home: c.home, Config: c.config, As: c.as, Tenant: c.tenant, Token: os.Getenv("MORTISE_TOKEN"), Say: c.say, Database: c.databaseURL(),
 		Chosen: c.homeGiven || c.config != "" || c.databaseURL() != "" || os.Getenv("MORTISE_HOME") != "",
 	}
 }

@@ -46,6 +46,7 @@ var mounts = view.List[client.Mounted]{
 func mountFlags(cmd *cobra.Command, m *client.Mounting) {
 	cmd.Flags().BoolVar(&m.Dry, "dry-run", false, "show what would be mounted, and write nothing")
 	cmd.Flags().StringArrayVar(&m.Hosts, "host", nil, "a host that a command may reach: api.example.com, .example.com for all below, api.example.com:8443")
+	cmd.Flags().BoolVar(&m.Plain, "plain", false, "write arguments and addresses that look like credentials into the manifest as they are")
 	cmd.Flags().BoolVar(&m.Force, "force", false, "write a manifest over one that was edited since")
 	cmd.Flags().BoolVar(&m.Disabled, "disabled", false, "register without enabling")
 }
@@ -133,12 +134,14 @@ func (c *command) mcpImport() *cobra.Command {
 		use:      "import FILE",
 		short:    "Mount the MCP servers of a client's configuration",
 		long: `Mount the servers that the configuration of a client names: that of Claude Code,
-Claude Desktop, Codex, Cursor, OpenCode, VS Code or Windsurf. Credentials in it become
-secrets of the system, for that server alone; a variable that it names by ${NAME} is
-taken from the environment, and otherwise said to be missing. Commands reach the hosts
-that --host declares, or none; --only says for which servers that is. What npx fetches
-comes from the registry of npm, and is pinned as far as its version is. The file stays as
-it is: remove the servers there, and let the client use the host with 'mortise connect'.`,
+Claude Desktop, Codex, Cursor, OpenCode, VS Code or Windsurf. Credentials in its
+variables and headers become secrets of the system, for that server alone; a variable
+that it names by ${NAME} is taken from the environment, and otherwise said to be
+missing. A server with a credential in an argument or an address is refused. Commands
+reach the hosts that --host declares, or none; --only says for which servers that is.
+What npx fetches comes from the registry of npm, and is pinned as far as its version is.
+The file stays as it is: remove the servers there, and let the client use the host with
+'mortise connect'.`,
 		example: `  mortise mcp import ~/.cursor/mcp.json --dry-run
   mortise mcp import ~/.cursor/mcp.json
   mortise mcp import .mcp.json --only github --host registry.example.com --host api.github.com`,

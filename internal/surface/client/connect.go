@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 
@@ -69,7 +70,7 @@ written: with --server, the host is asked as the context says.`, p.Name, p.Title
 				return err
 			}
 			entry, err := entryOf(options(), commandLine(list, hook))
-			if err != nil {
+			if err != nil && !undo { // to take it out needs its name alone
 				return err
 			}
 			change, err := p.Put(file, entry)
@@ -107,7 +108,9 @@ func commandLine(list string, hook bool) []string {
 	return []string{"mcp"}
 }
 
-// entryOf returns how mortise is started, for the host that is meant.
+// entryOf returns how mortise is started, for the host that is meant: all that decides which host,
+// data directory and database is opened, and who acts. Errors: invalid_input for what would stand
+// in the configuration in clear.
 func entryOf(o Options, args []string) (editor.Entry, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -127,7 +130,31 @@ func entryOf(o Options, args []string) (editor.Entry, error) {
 			return e, err
 		}
 	}
+	if o.As != "" {
+		e.Env["MORTISE_AS"] = o.As
+	}
+	if o.Tenant != "" {
+		e.Env["MORTISE_TENANT"] = o.Tenant
+	}
+	if o.Database != "" && (o.Server == "" || o.Server == Here) {
+		if hasPassword(o.Database) {
+			return e, plugin.Errorf(plugin.CodeInvalidInput, "the URL of the database has a password, which is not written into the configuration of another program: "+
+				"give the password in ~/.pgpass, name the database in mortise.yaml, or let 'mortise serve' have it and connect with --server")
+		}
+		e.Env["MORTISE_DATABASE"] = o.Database
+	}
 	return e, nil
+}
+
+// hasPassword reports whether the URL of a database has a password, or may have one.
+func hasPassword(database string) bool {
+	u, err := url.Parse(database)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return true
+	}
+	_, in := u.User.Password()
+	query, err := url.ParseQuery(u.RawQuery)
+	return in || err != nil || query.Has("password") || query.Has("sslpassword")
 }
 
 func tellConnected(out io.Writer, p editor.Program, c *editor.Change, inJSON, undo, dry, hook bool) error {
@@ -152,6 +179,9 @@ func tellConnected(out io.Writer, p editor.Program, c *editor.Change, inJSON, un
 		said += "nothing was changed"
 	case undo:
 		said += p.Title + " knows the host no more"
+		if c.Left != "" {
+			said += "; the file as it was before is still in " + c.Left
+		}
 	default:
 		said += p.Title + " has the host from its next start on"
 		if hook {

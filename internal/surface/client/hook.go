@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,12 +14,13 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
@@ -102,16 +104,12 @@ func projects(use *toolUse) (dirs []string) {
 // isHost reports whether a server of a configuration is the host that is meant: the entry is
 // one that connect would write.
 func isHost(s editor.Server, o Options) bool {
-	if s.Name != editor.HostName || len(s.Command) == 0 {
-		return false
-	}
-	program, err := exec.LookPath(s.Command[0])
-	if err != nil {
+	if s.Name != editor.HostName || len(s.Command) == 0 || !filepath.IsAbs(s.Command[0]) { // another path is another program elsewhere
 		return false
 	}
 	for _, list := range []string{"", mcp.ListAll, mcp.ListSearch} {
 		e, err := entryOf(o, commandLine(list, false))
-		if err == nil && sameFile(program, e.Command) && slices.Equal(s.Command[1:], e.Args) && maps.Equal(s.Env, e.Env) {
+		if err == nil && sameFile(s.Command[0], e.Command) && slices.Equal(s.Command[1:], e.Args) && maps.Equal(s.Env, e.Env) {
 			return true
 		}
 	}
@@ -133,7 +131,7 @@ func readUse(in io.Reader) (*toolUse, error) {
 		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the use of a tool has more than %d MiB", maxHookInput>>20)
 	}
 	use := &toolUse{}
-	if err := json.Unmarshal(raw, use); err != nil {
+	if err := json2.Unmarshal(raw, use, jsontext.AllowInvalidUTF8(true)); err != nil {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "standard input has no use of a tool: %w", err)
 	}
 	switch {
@@ -179,13 +177,11 @@ func judgeUse(ctx context.Context, h Host, use *toolUse, wait time.Duration) (wo
 		return "", "", plugin.Errorf(plugin.CodeInvalidInput, "the arguments are no strict JSON: %w", err)
 	}
 	asked := note(use.Session, use.Tool, hash) // where the question that a person is asked about stands
-	key := notes.read(asked)
-	if key == "" {
+	key, until := cmp.Or(notes.read(asked), use.key()), time.Now().Add(wait)
+	d, err := askAbout(ctx, h, use, key, wait)
+	if err == nil && key != use.key() && d.Code == plugin.CodeApprovalUsed { // an equal use had that question
 		key = use.key()
-	}
-	d, err := decide(ctx, h, use, key)
-	if err == nil && d.Word == host.DecisionPending && wait > 0 {
-		d, err = awaitDecision(ctx, h, d.ID, wait)
+		d, err = askAbout(ctx, h, use, key, time.Until(until))
 	}
 	if err != nil {
 		return "", "", err
@@ -202,6 +198,19 @@ func judgeUse(ctx context.Context, h Host, use *toolUse, wait time.Duration) (wo
 		err = notes.write(note(use.Session, use.ID, ""), key)
 	}
 	return d.Word, d.Reason, err
+}
+
+// askAbout asks whether a use may run, and waits for a person if one is asked. Of several uses that
+// ask with one key the host allows one.
+func askAbout(ctx context.Context, h Host, use *toolUse, key string, wait time.Duration) (*rest.ToolDecision, error) {
+	d, err := decide(ctx, h, use, key)
+	if err != nil || d.Word != host.DecisionPending || wait <= 0 {
+		return d, err
+	}
+	if d, err = awaitDecision(ctx, h, d.ID, wait); err != nil || d.Word != host.DecisionAllow {
+		return d, err
+	}
+	return decide(ctx, h, use, key) // for this use
 }
 
 // settleUse says how a tool ended that was allowed.
@@ -247,7 +256,7 @@ func (u *toolUse) key() string { return "hook-" + note(u.Session, u.ID, "") }
 func decide(ctx context.Context, h Host, use *toolUse, key string) (*rest.ToolDecision, error) {
 	switch h := h.(type) {
 	case embedded:
-		d, err := h.API.Decisions().Decide(ctx, host.DecisionAsked{Program: hookProgram, Tool: use.Tool, Arguments: use.Input, Key: key, Trace: use.Session})
+		d, err := h.API.Decisions().Decide(ctx, host.DecisionAsked{Program: hookProgram, Tool: use.Tool, Arguments: use.Input, Key: key, Use: use.key(), Trace: use.Session})
 		if err != nil {
 			return nil, err
 		}
@@ -255,8 +264,8 @@ func decide(ctx context.Context, h Host, use *toolUse, key string) (*rest.ToolDe
 	case *remote:
 		var d rest.ToolDecision
 		_, err := h.do(ctx, asking{
-			method: http.MethodPost, path: at("decisions"), header: http.Header{"Idempotency-Key": {key}},
-			body: rest.DecisionQuestion{Namespace: hookProgram, Tool: use.Tool, Arguments: use.Input, Trace: use.Session},
+			method: http.MethodPost, path: at("decisions"), key: key,
+			body: rest.DecisionQuestion{Namespace: hookProgram, Tool: use.Tool, Arguments: use.Input, Use: use.key(), Trace: use.Session},
 		}, &d)
 		return &d, err
 	}

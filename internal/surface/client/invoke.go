@@ -44,8 +44,9 @@ func (r *remote) Invoke(ctx context.Context, in host.Invocation) (plugin.Result,
 		}
 	}
 	header := http.Header{"Accept": {"text/event-stream"}}
-	if in.Key != "" {
-		header.Set("Idempotency-Key", in.Key)
+	keyed := in.Key != ""
+	if !keyed && mayEffect(&in) {
+		in.Key = host.NewKey()
 	}
 	if in.NoWait {
 		header.Set("Prefer", "respond-async")
@@ -56,30 +57,44 @@ func (r *remote) Invoke(ctx context.Context, in host.Invocation) (plugin.Result,
 			observe = o
 		}
 	}
+	var out plugin.Result
+	err := repeat(ctx, in.Key, func() (err error) {
+		out, err = r.invokeOnce(ctx, asking{method: http.MethodPost, path: "calls", header: header, body: spec, key: in.Key}, observe)
+		return err
+	})
+	err = r.lost(&in, err)
+	out.Replayed = out.Replayed && keyed // under a key of this client it is the answer to this request
+	if err != nil || in.NoWait || out.Status.Ended() || out.Status == plugin.PendingApproval {
+		return out, err
+	}
+	return r.running(ctx, out)
+}
+
+// mayEffect reports whether a call may have effects, as far as that is known here.
+func mayEffect(in *host.Invocation) bool {
+	return in.Dry == "" && (in.Target == nil || len(in.Target.Operation.Effects) > 0)
+}
+
+// invokeOnce sends a call, and stays for its end, or for how it stands.
+func (r *remote) invokeOnce(ctx context.Context, q asking, observe func(plugin.Event)) (out plugin.Result, err error) {
 	life, over := outlast(ctx)
 	defer over()
-	res, err := r.send(life, asking{method: http.MethodPost, path: "calls", header: header, body: spec})
+	res, err := r.send(life, q)
 	if err != nil {
-		return refusedResult(r.lost(&in, err))
+		return refusedResult(err)
 	}
 	defer res.Body.Close()
-	replayed := res.Header.Get("Idempotency-Replayed") == "true"
-	var out plugin.Result
-	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		out, err = r.told(life, res, observe)
+	} else {
 		var o rest.Outcome
 		if err := json2.UnmarshalRead(res.Body, &o); err != nil {
 			return out, r.unreached(ctx, err)
 		}
 		out, err = resultOf(&o)
-	} else {
-		out, err = r.told(life, res, observe)
-		err = r.lost(&in, err)
 	}
-	out.Replayed = out.Replayed || replayed
-	if err != nil || in.NoWait || out.Status.Ended() || out.Status == plugin.PendingApproval {
-		return out, err
-	}
-	return r.running(ctx, out)
+	out.Replayed = out.Replayed || res.Header.Get("Idempotency-Replayed") == "true"
+	return out, err
 }
 
 // told reads the stream of a call to its result.

@@ -33,6 +33,7 @@ type Mounting struct {
 	Lookup   func(string) (string, bool) // finds variables that a configuration names only
 	Dry      bool                        // nothing is written
 	Force    bool                        // manifests that were edited are written over
+	Plain    bool                        // what looks like a credential may stand in a manifest
 	Hosts    []string                    // that servers which are started by a command may reach
 	Disabled bool                        // plugins are registered and not enabled
 }
@@ -90,7 +91,7 @@ func (m Mounting) mount(ctx context.Context, h Host, s Server, one *Mounted) err
 	if s.URL == "" {
 		s.Hosts = m.Hosts
 	}
-	p, err := s.Mount(one.Plugin, m.Lookup)
+	p, err := s.Mount(one.Plugin, m.Lookup, m.Plain)
 	if err != nil {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", s.Name, err)
 	}

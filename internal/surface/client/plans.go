@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -87,9 +88,9 @@ func (p plans) Resume(ctx context.Context, id string) (*host.Plan, error) {
 
 // Submit implements [Plans]. What the agent says meanwhile stays with the host.
 func (p plans) Submit(ctx context.Context, n host.NewPlan) (*host.Plan, error) {
-	q := asking{method: http.MethodPost, path: "plans", body: map[string]any{"agent": n.Agent, "input": json.RawMessage(n.Input), "labels": append([]string{}, n.Labels...)}}
-	if n.Key != "" {
-		q.header = http.Header{"Idempotency-Key": {n.Key}}
+	q := asking{
+		method: http.MethodPost, path: "plans", key: cmp.Or(n.Key, host.NewKey()),
+		body: map[string]any{"agent": n.Agent, "input": json.RawMessage(n.Input), "labels": append([]string{}, n.Labels...)},
 	}
 	var out submission
 	header, err := p.do(ctx, q, &out)
@@ -98,7 +99,7 @@ func (p plans) Submit(ctx context.Context, n host.NewPlan) (*host.Plan, error) {
 	}
 	v, err := p.submitted(&out)
 	if v != nil {
-		v.Replayed = v.Replayed || header.Get("Idempotency-Replayed") == "true"
+		v.Replayed = n.Key != "" && (v.Replayed || header.Get("Idempotency-Replayed") == "true")
 	}
 	return v, err
 }

@@ -28,6 +28,7 @@ type Options struct {
 	Config string // the configuration file, where the caller named one
 	Chosen bool   // the caller named it, so that no context that is in use counts
 	As     string // on whose behalf the owner acts
+	Tenant string // that the owner acts for, in a host of this process
 	Token  string // for a URL; that of the context for it where it is empty
 
 	Database string // the URL of the database, where the caller named one

@@ -102,6 +102,7 @@ type asking struct {
 	query        url.Values
 	header       http.Header
 	body         any               // written as JSON; nil for none
+	key          string            // the idempotency key; "" where the route takes none
 	head         func(http.Header) // is shown the header of the answer; may be nil
 }
 
@@ -134,6 +135,9 @@ func (r *remote) send(ctx context.Context, q asking) (*http.Response, error) {
 	}
 	for name, values := range q.header {
 		req.Header[name] = values
+	}
+	if q.key != "" {
+		req.Header.Set(KeyHeader, q.key)
 	}
 	req.Header.Set("User-Agent", "mortise/"+host.Version)
 	if body != nil {
@@ -235,8 +239,17 @@ func asTyped(err error, whole, typed string) error {
 	return &e
 }
 
-// do asks, and reads the answer into out, where that is not nil.
-func (r *remote) do(ctx context.Context, q asking, out any) (http.Header, error) {
+// do asks, and reads the answer into out, where that is not nil. With a key it asks again where the
+// answer was lost.
+func (r *remote) do(ctx context.Context, q asking, out any) (header http.Header, err error) {
+	err = repeat(ctx, q.key, func() (err error) {
+		header, err = r.doOnce(ctx, q, out)
+		return err
+	})
+	return header, err
+}
+
+func (r *remote) doOnce(ctx context.Context, q asking, out any) (http.Header, error) {
 	res, err := r.send(ctx, q)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func OwnTool(name string, dirs []string, ours func(Server) bool) bool {
 // and has a tool of that name, or whether that cannot be told.
 func othersTool(name, dir string, ours func(Server) bool) bool {
 	client, _ := Find("claude-code")
-	servers, err := Servers(filepath.Join(dir, client.project))
+	servers, err := projectServers(filepath.Join(dir, client.project))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return true
 	}

@@ -2,6 +2,8 @@ package editor
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -17,18 +19,25 @@ import (
 type Change struct {
 	File   string
 	Kept   string // where what was there before is kept, "" where nothing was
+	Left   string // a copy of what was there before that stays, since the file is not that again; "" for none
 	before []byte
 	after  []byte
-	was    bool // the file is there
-	remove bool // it is taken away
-	undo   bool
+	was    bool   // the file is there
+	remove bool   // it is taken away
+	spent  string // a copy of ours that is taken away, since the file is that again; "" for none
 }
 
 // maxFile is how large a configuration may be: some keep their history in it.
 const maxFile = 32 << 20
 
-// keptSuffix is what the name of a file ends in that has what was there before.
-const keptSuffix = ".before-mortise"
+// keptMark begins the ending of the name of a copy of what was there before. The hash of the copy
+// follows, so that a copy of ours is told from a file of the user with a name like it.
+const keptMark = ".before-mortise"
+
+func keptName(file string, content []byte) string {
+	sum := sha256.Sum256(content)
+	return file + keptMark + "-" + hex.EncodeToString(sum[:6])
+}
 
 // Put plans the entry in a program's configuration. Nothing is written. Errors: invalid_input
 // for a file that is not what the program reads.
@@ -40,36 +49,74 @@ func (p Program) Put(file string, e Entry) (*Change, error) {
 	if c.after, err = p.format.put(c.before, e); err != nil {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is left as it is: %w", file, err)
 	}
-	_, err = os.Lstat(c.File + keptSuffix)
-	if kept := err == nil; c.was && !kept {
-		if without, err := p.format.remove(c.before, e.Name); err == nil && bytes.Equal(without, c.before) { // an entry of ours is nothing to go back to
-			c.Kept = c.File + keptSuffix
+	if c.was {
+		if !p.has(c.before, e.Name) { // an entry of ours is nothing to go back to
+			c.Kept = keptName(c.File, c.before)
 		}
 	}
 	return c, nil
 }
 
 // Undo plans the file as it was before [Program.Put]: its very bytes where nothing else has
-// changed since, and otherwise what is there now without the entry.
+// changed since, and otherwise what is there now without the entry. A copy of what was there before
+// goes only where the file is that again.
 func (p Program) Undo(file string, e Entry) (*Change, error) {
 	c, err := plan(file)
 	if err != nil || !c.was {
 		return c, err
 	}
-	c.undo = true
-	before, err := read(c.File + keptSuffix)
-	kept := err == nil
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	copies, err := copiesOf(c.File)
+	if err != nil {
 		return nil, err
 	}
-	if put, err := p.format.put(before, e); err == nil && bytes.Equal(put, c.before) {
-		c.after, c.remove = before, !kept
+	for _, name := range copies {
+		before, err := read(name)
+		if err != nil {
+			continue // a file of the user that is none, or is not ours to read
+		}
+		own := name == keptName(c.File, before)
+		if p.has(before, e.Name) {
+			continue
+		}
+		if own {
+			c.Left = name
+		}
+		if put, err := p.format.put(before, e); err == nil && bytes.Equal(put, c.before) {
+			c.after, c.Left = before, ""
+			if own {
+				c.spent = name
+			}
+			return c, nil
+		}
+	}
+	if put, err := p.format.put(nil, e); err == nil && bytes.Equal(put, c.before) {
+		c.remove = true
 		return c, nil
 	}
 	if c.after, err = p.format.remove(c.before, e.Name); err != nil {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is left as it is: %w", file, err)
 	}
 	return c, nil
+}
+
+// has reports whether a text has an entry of that name, as far as can be told.
+func (p Program) has(text []byte, name string) bool {
+	without, err := p.format.remove(text, name)
+	return err == nil && !bytes.Equal(without, text)
+}
+
+// maxCopies is how many copies beside a file are looked at.
+const maxCopies = 64
+
+// copiesOf returns the files beside one that may be copies of what was there before.
+func copiesOf(file string) (all []string, err error) {
+	entries, err := os.ReadDir(filepath.Dir(file))
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), filepath.Base(file)+keptMark) && len(all) < maxCopies {
+			all = append(all, filepath.Join(filepath.Dir(file), entry.Name()))
+		}
+	}
+	return all, err
 }
 
 func plan(file string) (*Change, error) {
@@ -125,19 +172,30 @@ func (c *Change) Write() error {
 		mode = info.Mode().Perm()
 	}
 	if c.Kept != "" {
-		if err := replace(c.Kept, c.before, mode); err != nil {
+		if err := keep(c.Kept, c.before, mode); err != nil {
 			return err
 		}
 	}
 	if err := replace(c.File, c.after, mode); err != nil {
 		return err
 	}
-	if c.undo {
-		if err := os.Remove(c.File + keptSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if c.spent != "" {
+		return os.Remove(c.spent)
 	}
 	return nil
+}
+
+// keep makes a copy, and writes over nothing.
+func keep(name string, content []byte, mode fs.FileMode) error {
+	switch there, err := read(name); {
+	case err == nil && bytes.Equal(there, content):
+		return nil
+	case err == nil:
+		return plugin.Errorf(plugin.CodeConflict, "%s is there, and is no copy of what is changed: move it away", name)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return replace(name, content, mode)
 }
 
 // replace gives a file its content in one step.

@@ -24,6 +24,9 @@ type Entry struct {
 	Env     map[string]string // variables that it needs beside those of the program
 }
 
+// Variables are those that an entry of the host may have. Others are the user's own, and stay.
+var Variables = []string{"MORTISE_AS", "MORTISE_CONFIG", "MORTISE_DATABASE", "MORTISE_HOME", "MORTISE_TENANT"}
+
 // A Program is an editor or a coding agent.
 type Program struct {
 	Name  string // as it is named at the command line

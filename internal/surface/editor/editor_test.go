@@ -145,7 +145,11 @@ func TestWhatIsNotUnderstoodIsLeft(t *testing.T) {
 		{"cursor", `{"mcpServers": {`, "EOF"},
 		{"cursor", "not JSON", "invalid"},
 		{"vscode", `[]`, "no object"},
-		{"codex", "text = \"\"\"\n[mcp_servers.mortise]\n\"\"\"\n", "several lines"},
+		{"codex", "mcp_servers = {mortise = {command = \"x\"}}\n", "inline table"},
+		{"codex", "[[mcp_servers.mortise]]\ncommand = \"x\"\n", "by hand"},
+		{"codex", "[mcp_servers]\nmortise.command = \"x\"\n", "by hand"},
+		{"codex", "[mcp_servers.mortise]\nurl = \"https://h\"\n", "rename"},
+		{"cursor", `{"mcpServers": {"mortise": {"url": "https://h"}}}`, "rename"},
 		{"codex", "mcp_servers.mortise.command = \"x\"\n", "keys with dots"},
 	} {
 		file := filepath.Join(t.TempDir(), "config")

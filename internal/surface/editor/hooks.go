@@ -40,7 +40,7 @@ func commandOf(e Entry) string {
 	for _, arg := range e.Args {
 		b.WriteString(" " + shell(arg))
 	}
-	return b.String() + " || exit 2"
+	return b.String() + blocks
 }
 
 // shell quotes a word where a shell would read it otherwise.
@@ -56,13 +56,12 @@ const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_
 // mark is in each command that is ours.
 const mark = " hook claude-code"
 
+// blocks is how each command that is ours ends.
+const blocks = " || exit 2"
+
 func (h hooks) put(text []byte, e Entry) ([]byte, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{}\n")
-	}
-	text, err := h.remove(text, e.Name)
-	if err != nil {
-		return nil, err
 	}
 	root, err := hujson.Parse(text)
 	if err != nil {
@@ -84,6 +83,17 @@ func (h hooks) put(text []byte, e Entry) ([]byte, error) {
 		array, is := list.Value.(*hujson.Array)
 		if !is {
 			return nil, fmt.Errorf("hooks.%s is no list", event)
+		}
+		if i := slices.IndexFunc(array.Elements, ours); i >= 0 {
+			for j := range slices.Backward(array.Elements) { // one asks; more would ask again
+				if j > i && ours(array.Elements[j]) {
+					cutPart(array, j)
+				}
+			}
+			if err := recommand(&array.Elements[i], commandOf(e)); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		at := strings.Repeat(unit, 3)
 		raw, err := json.MarshalIndent(map[string]any{"matcher": "*", "hooks": []any{map[string]any{
@@ -116,59 +126,48 @@ func (h hooks) remove(text []byte, _ string) ([]byte, error) {
 		return text, err
 	}
 	removed := false
-	for _, event := range h.events {
-		list, err := member(all, event, "", 1, false)
-		if err != nil {
-			return nil, err
-		}
-		if list == nil {
+	o, is := all.Value.(*hujson.Object)
+	if !is {
+		return text, nil
+	}
+	for i := range slices.Backward(o.Members) {
+		array, is := o.Members[i].Value.Value.(*hujson.Array)
+		if !is || !slices.Contains(h.events, literal(o.Members[i].Name)) {
 			continue
 		}
-		array, is := list.Value.(*hujson.Array)
-		if !is {
-			continue
-		}
-		kept := array.Elements[:0:0]
-		for _, element := range array.Elements {
-			if ours(element) {
-				removed = true
-				continue
+		was := len(array.Elements)
+		for j := range slices.Backward(array.Elements) {
+			if ours(array.Elements[j]) {
+				cutPart(array, j)
 			}
-			kept = append(kept, element)
 		}
-		if len(kept) < len(array.Elements) && len(kept) > 0 && array.Elements[len(array.Elements)-1].AfterExtra == nil {
-			kept[len(kept)-1].AfterExtra = nil // no comma after the last one
+		if len(array.Elements) == was {
+			continue
 		}
-		array.Elements = kept
+		removed = true
+		if len(array.Elements) == 0 { // it was made for ours
+			cutPart(o, i)
+		}
 	}
 	if !removed {
 		return text, nil
 	}
-	o := all.Value.(*hujson.Object)
-	o.Members = without(o.Members, func(m hujson.ObjectMember) bool {
-		array, is := m.Value.Value.(*hujson.Array)
-		return is && len(array.Elements) == 0
-	})
-	if len(o.Members) == 0 {
-		top := root.Value.(*hujson.Object)
-		top.Members = without(top.Members, named("hooks"))
+	if top := root.Value.(*hujson.Object); len(o.Members) == 0 {
+		cutPart(top, slices.IndexFunc(top.Members, named("hooks")))
 	}
 	return root.Pack(), nil
 }
 
-// without returns the members of an object but some, with no comma after the last one unless
-// there was one.
-func without(all []hujson.ObjectMember, gone func(hujson.ObjectMember) bool) []hujson.ObjectMember {
-	var kept []hujson.ObjectMember
-	for _, m := range all {
-		if !gone(m) {
-			kept = append(kept, m)
-		}
+// recommand gives the one command of an element that is ours another text.
+func recommand(element *hujson.Value, command string) error {
+	at := element.Find("/hooks/0/command")
+	if at == nil {
+		return fmt.Errorf("a hook of the host has no command")
 	}
-	if n := len(kept); n > 0 && n < len(all) && all[len(all)-1].Value.AfterExtra == nil {
-		kept[n-1].Value.AfterExtra = nil
+	if l, is := at.Value.(hujson.Literal); !is || l.String() != command {
+		at.Value = hujson.String(command)
 	}
-	return kept
+	return nil
 }
 
 // ours reports whether an element of a list of hooks is one that put has written.
@@ -177,5 +176,5 @@ func ours(element hujson.Value) bool {
 	var one struct {
 		Hooks []struct{ Command string }
 	}
-	return err == nil && json.Unmarshal(standard, &one) == nil && len(one.Hooks) == 1 && strings.Contains(one.Hooks[0].Command, mark)
+	return err == nil && json.Unmarshal(standard, &one) == nil && len(one.Hooks) == 1 && strings.Contains(one.Hooks[0].Command, mark) && strings.HasSuffix(one.Hooks[0].Command, blocks)
 }

@@ -45,9 +45,13 @@ func PluginName(server string) string {
 
 // Mount returns the plugin that a server becomes. Values that look like credentials become
 // secrets, and so does every header; lookup finds the values of variables that the
-// configuration names only. Errors: what a manifest cannot say.
-func (s Server) Mount(name string, lookup func(string) (string, bool)) (Mounted, error) {
+// configuration names only. Errors: what a manifest cannot say, and what would stand in it in clear
+// although it looks like a credential, unless plain says that it may.
+func (s Server) Mount(name string, lookup func(string) (string, bool), plain bool) (Mounted, error) {
 	m := Mounted{Name: name, Secrets: map[string]string{}}
+	if place := s.exposed(); place != "" && !plain {
+		return m, fmt.Errorf("%s looks like a credential, and would stand in its manifest in clear: give it %s; or --plain writes it as it is", place, s.instead())
+	}
 	wants := map[string]bool{}
 	keep := func(secret, value string, isName bool) {
 		if isName {
@@ -136,6 +140,14 @@ func (s Server) Mount(name string, lookup func(string) (string, bool)) (Mounted,
 	}
 	m.Manifest, m.Wants = append(text, hint...), slices.Sorted(maps.Keys(wants))
 	return m, nil
+}
+
+// instead says how a server gets a credential.
+func (s Server) instead() string {
+	if s.URL != "" {
+		return "as a header (headers in the configuration, --bearer SECRET of 'mortise mcp mount'), if the server takes one"
+	}
+	return "as a variable (env in the configuration, --secret-env NAME of 'mortise mcp mount'), if the server reads one"
 }
 
 // A SignedIn is what a manifest says of how someone signs in to its server.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -75,7 +76,17 @@ func (o object) put(text []byte, e Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	place.Value = value.Value
+	there, is := place.Value.(*hujson.Object)
+	if !is || len(there.Members) == 0 {
+		replaceValue(place, value.Value)
+		return root.Pack(), nil
+	}
+	if i := slices.IndexFunc(there.Members, func(m hujson.ObjectMember) bool { return slices.Contains(addresses, literal(m.Name)) }); i >= 0 {
+		return nil, fmt.Errorf("it has another server called %q, at a url: rename that one", e.Name)
+	}
+	if err := updateObject(place, value.Value.(*hujson.Object), unit, len(o.at)+1); err != nil {
+		return nil, err
+	}
 	return root.Pack(), nil
 }
 
@@ -94,25 +105,86 @@ func (o object) remove(text []byte, name string) ([]byte, error) {
 	if !is {
 		return text, nil
 	}
-	i := slices.IndexFunc(servers.Members, named(name))
-	if i < 0 {
+	found := false
+	for i := range slices.Backward(servers.Members) {
+		if named(name)(servers.Members[i]) {
+			found = true
+			cutPart(servers, i)
+		}
+	}
+	if !found {
 		return text, nil
-	}
-	if last := i == len(servers.Members)-1; last && i > 0 { // the comma before it goes too, unless there is one after it
-		servers.Members[i-1].Value.AfterExtra = servers.Members[i].Value.AfterExtra
-	}
-	servers.Members = slices.Delete(servers.Members, i, i+1)
-	if len(servers.Members) == 0 && len(bytes.TrimSpace(servers.AfterExtra)) == 0 {
-		servers.AfterExtra = nil
 	}
 	return root.Pack(), nil
 }
 
-func named(name string) func(hujson.ObjectMember) bool {
-	return func(m hujson.ObjectMember) bool {
-		literal, is := m.Name.Value.(hujson.Literal)
-		return is && literal.String() == name
+// addresses are members of entries of servers that are not started but reached.
+var addresses = []string{"url", "serverUrl", "httpUrl"}
+
+// environments are the members of an entry that have the variables of a command.
+var environments = []string{"env", "environment"}
+
+// updateObject gives an entry that is there the values of another one. What else the entry has stays:
+// other members, variables that are not of the host, and comments.
+func updateObject(place *hujson.Value, want *hujson.Object, unit string, depth int) error {
+	there := place.Value.(*hujson.Object)
+	for _, m := range want.Members {
+		name := literal(m.Name)
+		old, err := member(place, name, unit, depth, true)
+		if err != nil {
+			return err
+		}
+		_, isObject := old.Value.(*hujson.Object)
+		switch {
+		case slices.Contains(environments, name) && isObject:
+			if err := updateObject(old, m.Value.Value.(*hujson.Object), unit, depth+1); err != nil {
+				return err
+			}
+		case !sameJSON(*old, m.Value):
+			replaceValue(old, m.Value.Value)
+		}
 	}
+	for i := range slices.Backward(there.Members) {
+		switch name := literal(there.Members[i].Name); {
+		case slices.Contains(Variables, name) && !slices.ContainsFunc(want.Members, named(name)):
+			cutPart(there, i)
+		case slices.Contains(environments, name) && !slices.ContainsFunc(want.Members, named(name)):
+			if env, is := there.Members[i].Value.Value.(*hujson.Object); is {
+				if err := updateObject(&there.Members[i].Value, &hujson.Object{}, unit, depth+1); err != nil {
+					return err
+				}
+				if len(env.Members) == 0 {
+					cutPart(there, i)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// sameJSON reports whether two values mean the same.
+func sameJSON(a, b hujson.Value) bool {
+	meaning := func(v hujson.Value) (any, error) {
+		standard, err := hujson.Standardize(v.Pack())
+		if err != nil {
+			return nil, err
+		}
+		var is any
+		return is, json.Unmarshal(standard, &is)
+	}
+	x, errX := meaning(a)
+	y, errY := meaning(b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
+
+// literal returns the name that a member has.
+func literal(name hujson.Value) string {
+	l, _ := name.Value.(hujson.Literal)
+	return l.String()
+}
+
+func named(name string) func(hujson.ObjectMember) bool {
+	return func(m hujson.ObjectMember) bool { return literal(m.Name) == name }
 }
 
 // member returns the value of a member of an object, nil where there is none. Where make says

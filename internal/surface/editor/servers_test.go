@@ -73,7 +73,7 @@ func TestWhatAServerBecomes(t *testing.T) {
 		{entry: `{"command": "srv", "args": ["${workspaceFolder}"]}`, says: "${workspaceFolder}"},
 		{entry: `{"command": "srv", "env": {"A": "a${SET}"}}`, says: "mixes"},
 		{entry: `{"url": "https://${HOST}/mcp"}`, says: "placeholder"},
-		{entry: `{"url": "https://u:p@h/mcp"}`, says: "no address"},
+		{entry: `{"url": "https://u:p@h/mcp"}`, says: "before the host"},
 		{entry: `{"type": "sse", "url": "https://h/sse"}`, says: "2024-11-05"},
 		{entry: `{"command": "a", "url": "https://h"}`, says: "neither"},
 		{entry: `{"command": 7}`, says: "neither a text nor a list"},
@@ -91,7 +91,7 @@ func TestWhatAServerBecomes(t *testing.T) {
 		err = all[0].Problem
 		var m Mounted
 		if err == nil {
-			m, err = all[0].Mount("one", lookup)
+			m, err = all[0].Mount("one", lookup, false)
 		}
 		if c.says != "" {
 			if err == nil || !strings.Contains(err.Error(), c.says) {

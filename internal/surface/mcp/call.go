@@ -22,6 +22,11 @@ const KeyMeta = "dev.mortise/idempotency-key"
 // one that its caller may use.
 const SessionMeta = "dev.mortise/session"
 
+// KeyHeader is the header of a request over HTTP that has a key of the request itself: where its
+// answer is lost, a second request with it gets the same answer. It matters to calls that may have
+// effects and have no key of their own, and such a call still joins one that waits for a person.
+const KeyHeader = "Idempotency-Key"
+
 const maxKey = 255
 
 // callTool answers tools/call.
@@ -55,6 +60,18 @@ func keyOf(meta sdk.Meta) (string, error) {
 	return key, nil
 }
 
+// requestKey returns the key of a request over HTTP, "" where it has none that can be one.
+func requestKey(r *sdk.CallToolRequest) string {
+	if r.Extra == nil || len(r.Extra.Header.Values(KeyHeader)) != 1 {
+		return ""
+	}
+	key := r.Extra.Header.Get(KeyHeader)
+	if strings.TrimSpace(key) == "" || len(key) > maxKey {
+		return ""
+	}
+	return key
+}
+
 // run calls the operation that the name of a tool means. It is the one way into the kernel.
 func (s *session) run(ctx context.Context, r *sdk.CallToolRequest, name string, arguments json.RawMessage, key string) (sdk.Result, error) {
 	target, err := s.named(ctx, name, arguments)
@@ -83,6 +100,9 @@ func (s *session) run(ctx context.Context, r *sdk.CallToolRequest, name string, 
 		if res, joined, err := s.join(ctx, target, input, in); joined || err != nil {
 			return s.answer(ctx, r, target, arguments, res, err), nil
 		}
+	}
+	if key == "" && len(target.Operation.Effects) > 0 {
+		key = requestKey(r)
 	}
 	began, err := s.api.Sessions().For(ctx, target, in)
 	if err != nil {

@@ -5,23 +5,26 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"mime"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mortise-dev/mortise/internal/host"
 )
 
 const (
-	maxLine   = 5 << 20          // bytes of a message that comes in
 	maxAtOnce = 64               // requests that are passed on at a time
 	lastWords = 10 * time.Second // for what is under way when there is no more input
 )
@@ -90,41 +93,52 @@ func (p *piped) Write(b []byte) (int, error) {
 // Flush implements [http.Flusher].
 func (p *piped) Flush() {}
 
-// A Post sends a message to a host that serves, at its /mcp.
+// A Post sends a message to a host that serves, at its /mcp. An error means that no answer came.
 type Post func(ctx context.Context, header http.Header, body []byte) (*http.Response, error)
 
-// Forward passes each message of a stream on to a host, and what that answers back.
+// Forward passes each message of a stream on to a host, and what that answers back. The host gets
+// each request under an id of this side, so that ids which a number of the host cannot hold do
+// not meet; the client gets the literal of its own id back.
 func Forward(ctx context.Context, in io.Reader, out io.Writer, post Post) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f := &forwarder{post: post, out: out, running: map[string]context.CancelFunc{}, slots: make(chan struct{}, maxAtOnce)}
-	lines, failed := make(chan []byte), make(chan error, 1)
+	f := &forwarder{post: post, out: out, running: map[string]*request{}, slots: make(chan struct{}, maxAtOnce)}
+	lines, failed := make(chan line), make(chan error, 1)
 	go func() {
 		defer close(lines)
-		scanner := bufio.NewScanner(in)
-		scanner.Buffer(nil, maxLine)
-		for scanner.Scan() {
+		r := bufio.NewReaderSize(in, 64<<10)
+		for {
+			l, err := readLine(r)
+			if err != nil {
+				if err == io.EOF {
+					err = nil
+				}
+				failed <- err
+				return
+			}
 			select {
-			case lines <- bytes.Clone(scanner.Bytes()):
+			case lines <- l:
 			case <-ctx.Done():
 				return
 			}
 		}
-		failed <- scanner.Err()
 	}()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case line, more := <-lines:
+		case l, more := <-lines:
 			if !more {
 				stop := time.AfterFunc(lastWords, cancel)
 				defer stop.Stop()
 				f.under.Wait()
 				return <-failed
 			}
-			if len(bytes.TrimSpace(line)) > 0 {
-				f.take(ctx, line)
+			switch {
+			case l.long:
+				f.refuse(l.id, -32600, fmt.Sprintf("the message has more than %d MiB, which is the most that is read: send less, or a file by its artifact", maxLine>>20))
+			case len(bytes.TrimSpace(l.text)) > 0:
+				f.take(ctx, l.text)
 			}
 		}
 	}
@@ -138,18 +152,28 @@ type forwarder struct {
 
 	mu       sync.Mutex
 	out      io.Writer
-	running  map[string]context.CancelFunc // by the id of the request
-	revision string                        // that was agreed on, before 2026-07-28
+	last     int64               // id of the host's side
+	running  map[string]*request // by the literal of the client's id
+	revision string              // that was agreed on, before 2026-07-28
+}
+
+// A request is a message that is passed on, and the id that each side knows it by.
+type request struct {
+	message
+	id       jsontext.Value // of the client, as spelled; nil for a notification or an answer
+	body     []byte         // as the host gets it
+	header   http.Header
+	cancel   context.CancelFunc
+	answered bool // the client has its answer
 }
 
 // A message is what is looked at of one.
 type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
+	Method string `json:"method"`
 	Params struct {
-		Name      string          `json:"name"`
-		URI       string          `json:"uri"`
-		RequestID json.RawMessage `json:"requestId"`
+		Name      string         `json:"name"`
+		URI       string         `json:"uri"`
+		RequestID jsontext.Value `json:"requestId"`
 		Meta      struct {
 			Revision string `json:"io.modelcontextprotocol/protocolVersion"`
 		} `json:"_meta"`
@@ -158,54 +182,101 @@ type message struct {
 
 // take passes a message on. A request is answered when it is; what comes after initialize waits
 // for it.
-func (f *forwarder) take(ctx context.Context, line []byte) {
-	if batch, _ := isBatch(bufio.NewReader(bytes.NewReader(line))); batch {
-		f.refuse(json.RawMessage("null"), jsonrpc.CodeInvalidRequest, noBatches)
+func (f *forwarder) take(ctx context.Context, text []byte) {
+	if batch, _ := isBatch(bufio.NewReader(bytes.NewReader(text))); batch {
+		f.refuse(nil, jsonrpc.CodeInvalidRequest, noBatches)
 		return
 	}
-	var m message
-	if err := json.Unmarshal(line, &m); err != nil {
-		f.refuse(json.RawMessage("null"), -32700, "the line is not a message: "+err.Error())
-		return
+	q := &request{}
+	f.last++
+	body, id, err := replaceID(text, strconv.AppendInt(nil, f.last, 10))
+	if err == nil {
+		err = json2.Unmarshal(text, &q.message)
 	}
-	if m.Method == "notifications/cancelled" {
+	switch {
+	case err != nil:
+		f.refuse(nil, -32700, "the line is not a message: "+err.Error())
+		return
+	case q.Method == "": // an answer of the client to the host has the host's id
+		q.body = text
+	case id != nil && !isID(id):
+		f.refuse(nil, -32600, fmt.Sprintf("the id of a request is a string or a number of at most %d bytes", maxID))
+		return
+	default:
+		q.id, q.body = id, body
+	}
+	if q.Method == "notifications/cancelled" {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if stop := f.running[string(m.Params.RequestID)]; stop != nil {
-			stop()
+		if other := f.running[string(q.Params.RequestID)]; other != nil {
+			other.cancel()
 		}
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, q.cancel = context.WithCancel(ctx)
 	f.mu.Lock()
-	f.running[string(m.ID)] = cancel
+	if q.id != nil {
+		f.running[string(q.id)] = q
+	}
 	f.mu.Unlock()
 	f.slots <- struct{}{}
 	f.under.Add(1)
 	pass := func() {
 		defer f.under.Done()
 		defer func() { <-f.slots }()
-		defer cancel()
-		err := f.pass(ctx, &m, line)
+		defer q.cancel()
+		err := f.deliver(ctx, q)
 		f.mu.Lock()
-		delete(f.running, string(m.ID))
+		if f.running[string(q.id)] == q {
+			delete(f.running, string(q.id))
+		}
 		f.mu.Unlock()
-		if err != nil && ctx.Err() == nil && len(m.ID) > 0 {
-			f.refuse(m.ID, -32603, err.Error())
+		if err != nil && ctx.Err() == nil && q.id != nil && !q.answered {
+			f.refuse(q.id, -32603, err.Error())
 		}
 	}
-	if m.Method == "initialize" || len(m.ID) == 0 {
+	if q.Method == "initialize" || q.id == nil {
 		pass()
 		return
 	}
 	go pass()
 }
 
-// pass passes one message on, and what is answered to it back.
-func (f *forwarder) pass(ctx context.Context, m *message, line []byte) error {
+// How often, and after what pause, a request is sent whose answer was lost.
+const (
+	attempts   = 3
+	repeatWait = 200 * time.Millisecond
+)
+
+// deliver passes a request on until it is answered. A request whose answer is lost is sent again
+// under the same idempotency key, so that its effect happens once.
+func (f *forwarder) deliver(ctx context.Context, q *request) error {
+	q.header = f.headerOf(q)
+	for n := 1; ; n++ {
+		err := f.pass(ctx, q)
+		var lost lostAnswer
+		if q.answered || q.id == nil || n == attempts || !errors.As(err, &lost) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Duration(n) * repeatWait):
+		}
+	}
+}
+
+// A lostAnswer says that no answer came, or not all of one: the request may have been done.
+type lostAnswer struct{ error }
+
+// Unwrap returns the cause.
+func (l lostAnswer) Unwrap() error { return l.error }
+
+// headerOf returns the header of a request.
+func (f *forwarder) headerOf(q *request) http.Header {
 	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 	f.mu.Lock()
-	revision := m.Params.Meta.Revision
+	revision := q.Params.Meta.Revision
 	if revision == "" {
 		revision = f.revision
 	}
@@ -213,27 +284,35 @@ func (f *forwarder) pass(ctx context.Context, m *message, line []byte) error {
 	if revision != "" {
 		header.Set("Mcp-Protocol-Version", revision)
 	}
-	if m.Params.Meta.Revision != "" {
-		header.Set("Mcp-Method", m.Method)
-		if name := m.Params.Name + m.Params.URI; name != "" {
+	if q.Params.Meta.Revision != "" {
+		header.Set("Mcp-Method", q.Method)
+		if name := q.Params.Name + q.Params.URI; name != "" {
 			header.Set("Mcp-Name", name)
 		}
 	}
-	res, err := f.post(ctx, header, line)
+	if q.Method == "tools/call" {
+		header.Set(KeyHeader, host.NewKey())
+	}
+	return header
+}
+
+// pass passes one message on, and what is answered to it back.
+func (f *forwarder) pass(ctx context.Context, q *request) error {
+	res, err := f.post(ctx, q.header.Clone(), q.body)
 	if err != nil {
-		return err
+		return lostAnswer{err}
 	}
 	defer res.Body.Close()
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if kind == "text/event-stream" {
-		return f.stream(m, res.Body)
+		return f.stream(q, res.Body)
 	}
 	raw, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
 	if err != nil {
-		return err
+		return lostAnswer{err}
 	}
 	if said := new(struct{ JSONRPC string }); kind == "application/json" && json.Unmarshal(raw, said) == nil && said.JSONRPC != "" {
-		return f.back(m, raw)
+		return f.back(q, raw)
 	}
 	if res.StatusCode >= 300 {
 		problem := struct{ Code, Detail string }{}
@@ -246,7 +325,7 @@ func (f *forwarder) pass(ctx context.Context, m *message, line []byte) error {
 }
 
 // stream passes back the messages of an answer that is a stream.
-func (f *forwarder) stream(m *message, body io.Reader) error {
+func (f *forwarder) stream(q *request, body io.Reader) error {
 	scanner := bufio.NewScanner(body)
 	scanner.Buffer(nil, 64<<20)
 	var data []string
@@ -258,42 +337,60 @@ func (f *forwarder) stream(m *message, body io.Reader) error {
 		}
 		if line == "" && len(data) > 0 {
 			if text := strings.Join(data, "\n"); strings.TrimSpace(text) != "" {
-				if err := f.back(m, []byte(text)); err != nil {
+				if err := f.back(q, []byte(text)); err != nil {
 					return err
 				}
 			}
 			data = nil
 		}
 	}
-	return scanner.Err()
+	if err := scanner.Err(); err != nil && !errors.Is(err, bufio.ErrTooLong) {
+		return lostAnswer{err}
+	} else if err != nil {
+		return err
+	}
+	if q.id != nil && !q.answered {
+		return lostAnswer{errors.New("the stream of the host ended without an answer")}
+	}
+	return nil
 }
 
-// back writes a message of the host on one line.
-func (f *forwarder) back(m *message, raw []byte) error {
+// back writes a message of the host on one line. An answer gets the id of its request.
+func (f *forwarder) back(q *request, raw []byte) error {
 	var line bytes.Buffer
 	if err := json.Compact(&line, raw); err != nil {
 		return fmt.Errorf("the host answers with no message: %w", err)
 	}
-	line.WriteByte('\n')
+	var said struct {
+		Method string `json:"method"`
+		Result struct {
+			Revision string `json:"protocolVersion"`
+		} `json:"result"`
+	}
+	_ = json.Unmarshal(raw, &said) // a result may be of any form
+	text := line.Bytes()
+	if said.Method == "" && q.id != nil {
+		own, _, err := replaceID(text, q.id)
+		if err != nil {
+			return fmt.Errorf("the host answers with no message: %w", err)
+		}
+		text, q.answered = own, true
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m.Method == "initialize" {
-		var answer struct {
-			Result struct {
-				Revision string `json:"protocolVersion"`
-			} `json:"result"`
-		}
-		if json.Unmarshal(raw, &answer) == nil && answer.Result.Revision != "" {
-			f.revision = answer.Result.Revision
-		}
+	if q.Method == "initialize" && said.Result.Revision != "" {
+		f.revision = said.Result.Revision
 	}
-	_, err := f.out.Write(line.Bytes())
+	_, err := f.out.Write(append(bytes.Clone(text), '\n'))
 	return err
 }
 
-// refuse answers a request that did not get through.
-func (f *forwarder) refuse(id json.RawMessage, code int, why string) {
-	_ = f.back(&message{}, refusal(id, code, why)) // the client may be gone
+// refuse answers a request that did not get through; id is nil if it is not known.
+func (f *forwarder) refuse(id jsontext.Value, code int, why string) {
+	if id == nil {
+		id = jsontext.Value("null")
+	}
+	_ = f.back(&request{}, refusal(json.RawMessage(id), code, why)) // the client may be gone
 }
 
 // refusal returns the message that refuses the request of an id.

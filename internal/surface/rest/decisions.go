@@ -18,6 +18,7 @@ type DecisionQuestion struct {
 	Arguments  json.RawMessage `json:"arguments,omitzero" doc:"An object; an empty one where it is left out."`
 	Labels     []string        `json:"labels,omitzero" maxItems:"2" nullable:"false" enum:"untrusted,private" doc:"What the arguments are tainted with."`
 	Trace      string          `json:"trace,omitzero" maxLength:"255" doc:"What the program calls the conversation that it belongs to."`
+	Use        string          `json:"use,omitzero" maxLength:"255" doc:"The id of the one use of the tool that the answer is for. Of several uses that ask with one key, the first gets what is allowed, and the others are denied."`
 }
 
 // A ToolDecision is whether a tool may run. Only the word allow allows it.
@@ -61,7 +62,7 @@ func (r *registry) askDecision(ctx context.Context, q *request, in *struct {
 		return nil, refused(0, plugin.CodeInvalidInput, "the arguments of a tool are an object", Place{Pointer: "/arguments", Detail: "it is not an object"})
 	}
 	d, err := q.api.Decisions().Decide(ctx, host.DecisionAsked{
-		Program: b.Namespace, Tool: b.Tool, Definition: b.Definition, Arguments: b.Arguments, Key: in.Key.Key, Labels: b.Labels, Trace: b.Trace,
+		Program: b.Namespace, Tool: b.Tool, Definition: b.Definition, Arguments: b.Arguments, Key: in.Key.Key, Use: b.Use, Labels: b.Labels, Trace: b.Trace,
 	})
 	if err != nil {
 		if plugin.CodeOf(err) == plugin.CodeKeyConflict {

@@ -236,3 +236,51 @@ func TestAThousandDecisions(t *testing.T) {
 		t.Errorf("%d entries, %v", len(entries), err)
 	}
 }
+
+// Of many uses that ask with one key, at once, one gets what is allowed: by policy or by a person,
+// and the same use again. The others are denied, and so is who does not say which use it is.
+func TestADecisionIsForOneUse(t *testing.T) {
+	t.Parallel()
+	b := deciders(t)
+	for name, arguments := range map[string]string{"by policy": `{"file_path":"/srv/repo/a.go"}`, "by a person": `{"file_path":"/etc/passwd"}`} {
+		ask := func(use string) answer {
+			return b.ask("mrt_ann:decide", "POST", "/api/v1/decisions", `{"namespace":"claude-code","tool":"Write","arguments":`+arguments+use+`}`, "Idempotency-Key", name)
+		}
+		if name == "by a person" {
+			a := b.allowed(ask(`,"use":"first"`), "pending")
+			b.decide(fmt.Sprint(a.at("approval", "id")), true)
+			b.allowed(b.ask("mrt_ann:decide", "GET", "/api/v1/decisions/"+fmt.Sprint(a.at("decision_id"))+"?wait=1m", ""), "allow")
+		}
+		const uses = 20
+		answers := make([]answer, uses)
+		var all sync.WaitGroup
+		for i := range uses {
+			all.Go(func() {
+				use := fmt.Sprintf(`,"use":"use %d"`, i)
+				for answers[i] = ask(use); answers[i].at("decision") == "pending"; answers[i] = ask(use) { // it is put on record
+					b.ask("mrt_ann:decide", "GET", "/api/v1/decisions/"+fmt.Sprint(answers[i].at("decision_id"))+"?wait=1m", "")
+				}
+			})
+		}
+		all.Wait()
+		winner := ""
+		for i, a := range answers {
+			if a.at("decision") == "allow" {
+				winner += fmt.Sprintf(`,"use":"use %d"`, i)
+			} else if b.allowed(a, "deny").at("code") != "approval_used" || a.at("expires_at") != nil {
+				t.Errorf("%s: another use is answered %s", name, a)
+			}
+		}
+		if strings.Count(winner, "use\":") != 1 {
+			t.Fatalf("%s: allowed are %s, want one use", name, winner)
+		}
+		a := b.allowed(ask(winner), "allow")
+		b.allowed(ask(""), "deny")
+		b.allowed(ask(`,"use":""`), "deny")
+		b.is(b.settle(a, `{"outcome":"succeeded"}`), 200, "")
+		b.allowed(ask(winner), "deny")
+	}
+	if a := b.ask("mrt_ann", "POST", "/api/v1/decisions", `{"namespace":"claude-code","tool":"Write","arguments":{},"use":"`+strings.Repeat("u", 256)+`"}`); a.status != 422 {
+		t.Errorf("a use of 256 bytes is answered %s", a)
+	}
+}

@@ -190,6 +190,8 @@ type ShuExecution struct {
 	Key
 	Body struct {
 		Parameters json.RawMessage `json:"parameters,omitzero" doc:"The arguments, with op where the plugin has several operations."`
+		Params     json.RawMessage `json:"params,omitzero" doc:"The arguments, under the name that clients of the published host send. It is not sent beside parameters."`
+		Agent      *string         `json:"agent_key,omitzero" maxLength:"256" doc:"The agent that a client of the published host names. It changes nothing: the token says who asks."`
 		User       *ShuUser        `json:"user_context,omitzero"`
 	} `nameHint:"ShuExecutionBody"`
 }
@@ -217,6 +219,12 @@ func (r *registry) executeShu(ctx context.Context, q *request, in *ShuExecution)
 	if _, err := r.preferenceOf(q.Request); err != nil {
 		return nil, err
 	}
+	parameters := in.Body.Parameters
+	if parameters == nil {
+		parameters = in.Body.Params
+	} else if in.Body.Params != nil {
+		return nil, refused(0, plugin.CodeInvalidInput, "the arguments are sent once", Place{Pointer: "/params", Detail: "parameters is there too"})
+	}
 	caller := q.caller
 	if user := in.Body.User; user != nil {
 		if user.UserID != "" && user.UserID != caller.Principal.ID {
@@ -228,10 +236,10 @@ func (r *registry) executeShu(ctx context.Context, q *request, in *ShuExecution)
 	}
 	as := *q
 	as.api = r.Host.For(caller)
-	ref, target := as.api.Plugins().Operation(ctx, in.Name, in.Body.Parameters)
+	ref, target := as.api.Plugins().Operation(ctx, in.Name, parameters)
 	debugs := false
 	res, err := r.invoke(ctx, &as, host.Invocation{
-		Operation: ref, Target: target, Input: in.Body.Parameters, Origin: plugin.OriginAPI, Key: in.Key.Key, Patience: r.Wait,
+		Operation: ref, Target: target, Input: parameters, Origin: plugin.OriginAPI, Key: in.Key.Key, Patience: r.Wait,
 		Begins: func(debug bool) func(plugin.Event) { debugs = debug; return nil },
 	}, preference{})
 	if plugin.CodeOf(err) == plugin.CodeInternal {

@@ -79,6 +79,27 @@ func TestShuExecutes(t *testing.T) {
 	}
 }
 
+// Clients of the published host send the arguments as params, and name an agent: both are taken,
+// and neither says who asks.
+func TestShuTakesWhatPublishedClientsSend(t *testing.T) {
+	t.Parallel()
+	b := begin(t, rest.Options{})
+	want := b.ask("mrt_ann", "POST", "/api/v1/plugins/solo/execute", `{"parameters":{"text":"x"},"user_context":{"permissions":["basic"]}}`)
+	for body, status := range map[string]int{
+		`{"params":{"text":"x"}}`: 200, `{"params":{"text":"x"},"agent_key":"helper"}`: 200, `{"params":{"text":"x"},"agent_key":null}`: 200,
+		`{"parameters":{"text":"x"},"agent_key":"root"}`:                             200,
+		`{"params":{"text":"x"},"parameters":{"text":"x"}}`:                          422,
+		`{"params":{"text":"x"},"agent_key":"ann","user_context":{"user_id":"ben"}}`: 403,
+		`{"params":{"text":"x"},"user_context":{"permissions":[]}}`:                  403,
+		`{"params":{"text":"x"},"agent_key":1}`:                                      422, `{"params":{"text":"x"},"agent":"a"}`: 422, `{"params":{"words":"x"}}`: 422,
+	} {
+		a := b.ask("mrt_ann", "POST", "/api/v1/plugins/solo/execute", body)
+		if a.status != status || status == 200 && a.text != want.text {
+			t.Errorf("%s is answered %s, want %d", body, a, status)
+		}
+	}
+}
+
 // The user_context of a call narrows who asks, and never widens it.
 func TestUserContextNarrows(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import hashlib
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin
 
@@ -35,6 +35,7 @@ _KNOWN = re.compile(
     r"|shift_?jis|euc-(jp|kr)|iso-2022-jp|gb2312|gbk|gb18030|big5"
 )
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_LEAP_SECOND = re.compile(r"(\d\d:\d\d:)60(?!\d)")
 _DOCTYPE = re.compile(r"""<!DOCTYPE\s+[A-Za-z][\w.:-]{0,80}(\s+(SYSTEM|PUBLIC\s+("[^"]*"|'[^']*'))\s*("[^"]*"|'[^']*')?)?\s*>""")
 _ELEMENT = re.compile(r"<[A-Za-z_]")
 
@@ -246,10 +247,11 @@ def _local(tag):
 
 
 def _date(text):
-    """Return a time of RFC 3339 or RFC 822 in UTC, "" where it is neither."""
+    """Return a time of RFC 3339 or RFC 822 in UTC, "" for any other text. A leap second is the second after it."""
     text = text.strip()[:80]
     if not text:
         return ""
+    text, leaps = _LEAP_SECOND.subn(r"\g<1>59", text, count=1)  # datetime has none: it is the second after
     try:
         when = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1] in "Zz" else text)
     except ValueError:
@@ -259,6 +261,7 @@ def _date(text):
             return ""
     try:
         when = when.replace(tzinfo=timezone.utc) if when.tzinfo is None else when.astimezone(timezone.utc)
+        when += timedelta(seconds=leaps)
     except OverflowError:
         return ""
     return when.strftime("%Y-%m-%dT%H:%M:%SZ") if when.year >= 1000 else ""

@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import uuid
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any, Iterator, Mapping, Optional
 from email.message import Message
@@ -161,7 +162,8 @@ class Client:
     def execute(self, name: str, input: Any, *, key: str | None = None, wait: float = 60.0) -> Outcome:
         """Execute an operation and wait for what becomes of it.
 
-        The same request with the same key gets the answer to the first, and nothing is done twice. A call that fails, that a
+        The same request with the same key gets the answer to the first, and nothing is done twice. Without one, this call has a
+        key of its own, under which it is repeated where an answer is lost. A call that fails, that a
         person has to approve, or that still runs when the time is over is an outcome; what the host refuses raises.
         """
         end = time.monotonic() + wait
@@ -173,7 +175,7 @@ class Client:
                 "POST",
                 f"operations/{_path(name)}:execute",
                 body={"input": input},
-                key=key,
+                key=key if key is not None else uuid.uuid4().hex,
                 prefer="" if stay else "respond-async",
                 wait=_HOST_STAYS if stay else 0.0,
             )

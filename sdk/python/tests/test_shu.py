@@ -269,6 +269,24 @@ class Results(Served):
         self.assertEqual(error["details"]["provider_error_code"], "quota")
 
 
+class Classes(Served):
+    def test_a_class_that_can_run_nothing_is_refused_when_it_is_described(self) -> None:
+        actions = "async def list_actions(self): return [{'name': 'send'}]"
+        performs = "async def perform_action(self, name, args, context, host): return {'status': 'ok'}"
+        for body, works in (
+            ("pass", False),
+            ("execute = None", False),
+            ("execute = 'text'", False),
+            (actions, False),
+            (performs, False),
+            (f"{actions}\n    {performs}", True),
+            ("def execute(self, params, context, host): return {}", True),
+        ):
+            with self.subTest(body):
+                said = self.shu(package(f"class Plugin:\n    {body}\n")).describe()
+                self.assertEqual("the class Plugin has no execute: no operation can run" in str(said), not works)
+
+
 class Streams(Served):
     SOURCE = """
         class Plugin:

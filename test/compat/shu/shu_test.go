@@ -173,6 +173,7 @@ var refusals = map[string]string{
 	"imports-by-exec":        "plugin.py:1: import of requests is denied: plugins have no HTTP clients of their own",
 	"imports-by-getattr":     "plugin.py:3: import of httpx is denied: plugins have no HTTP clients of their own",
 	"class-missing":          "plugin.py has no class Plugin",
+	"execute-missing":        "the class Plugin has no execute: no operation can run",
 	"chat-op-without-title":  "chats call it, so get_schema_for_op",
 	"computed-manifest":      "manifest.py:1:",
 	"comprehension-manifest": "manifest.py:6:",
@@ -180,7 +181,7 @@ var refusals = map[string]string{
 }
 
 // late are those of which only their code tells that they cannot be used.
-var late = map[string]bool{"imports-by-exec": true, "imports-by-getattr": true, "class-missing": true, "chat-op-without-title": true}
+var late = map[string]bool{"imports-by-exec": true, "imports-by-getattr": true, "class-missing": true, "execute-missing": true, "chat-op-without-title": true}
 
 // TestRefusedPackages: linked or copied, nothing of a package that is refused is
 // there afterwards, and nothing of it runs.

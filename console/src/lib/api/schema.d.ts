@@ -2782,6 +2782,8 @@ export interface components {
             tool: string;
             /** @description What the program calls the conversation that it belongs to. */
             trace?: string;
+            /** @description The id of the one use of the tool that the answer is for. Of several uses that ask with one key, the first gets what is allowed, and the others are denied. */
+            use?: string;
         };
         DeliverySpec: {
             /** @description An operation of kind adapter: plugin/operation, or plugin/operation@versions. */
@@ -4390,8 +4392,12 @@ export interface components {
             summary?: string;
         };
         ShuExecutionBody: {
+            /** @description The agent that a client of the published host names. It changes nothing: the token says who asks. */
+            agent_key?: string | null;
             /** @description The arguments, with op where the plugin has several operations. */
             parameters?: unknown;
+            /** @description The arguments, under the name that clients of the published host send. It is not sent beside parameters. */
+            params?: unknown;
             user_context?: components["schemas"]["ShuUser"];
         };
         ShuUser: {

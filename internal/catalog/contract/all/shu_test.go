@@ -318,3 +318,28 @@ func TestShuPlaceholderGivesWayToTheCode(t *testing.T) {
 		}
 	}
 }
+
+// Published hosts look for a module below plugins.DIRECTORY: another place is noted, for the key
+// module alone, since entrypoints name any package.
+func TestAShuModuleElsewhereIsNoted(t *testing.T) {
+	t.Parallel()
+	for key, noted := range map[string]bool{
+		`"module": "plugins.a.plugin:P"`: false, `"module": "plugins.b.plugin:P"`: false, `"module": "plugins.a:P"`: true,
+		`"module": "plugin:P"`: true, `"module": "pluginsx.a.plugin:P"`: true, `"module": "a.plugin:P"`: true,
+		`"entrypoints": {"a": "a.plugin:P"}`: false,
+	} {
+		r, err := contract.Inspect(dir(t, "manifest.py", `PLUGIN_MANIFEST = {"name": "a", "version": "1.0.0", `+key+`}`,
+			"plugin.py", "", "__init__.py", "", "a/plugin.py", "", "pluginsx/a/plugin.py", ""))
+		if err != nil {
+			t.Errorf("%s: %v", key, err)
+			continue
+		}
+		found := false
+		for _, note := range r.Notes {
+			found = found || note.Pointer == "/module" && strings.Contains(note.Reason, "below plugins.DIRECTORY")
+		}
+		if found != noted {
+			t.Errorf("%s: noted is %t, want %t: %v", key, found, noted, r.Notes)
+		}
+	}
+}

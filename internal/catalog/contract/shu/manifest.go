@@ -200,6 +200,10 @@ func versionOf(v contract.Value) string {
 
 var notInVersions = pattern.New(`[^0-9A-Za-z]+`)
 
+// published is the form of the modules that published hosts load: below the directory of their
+// package in plugins.
+var published = pattern.New(`^plugins\.[A-Za-z_][A-Za-z0-9_]*\.`)
+
 // moduleOf returns the file of the module that holds the plugin's class, the
 // module's name and the class.
 func moduleOf(v contract.Value, name string) (entry, module, class string) {
@@ -219,6 +223,9 @@ func moduleOf(v contract.Value, name string) (entry, module, class string) {
 		return "", "", ""
 	}
 	module, class, _ = strings.Cut(text, ":")
+	if v.Has("module") && !published.MatchString(module) {
+		place.Note("%q is not below plugins.DIRECTORY, where published hosts look for it: write plugins.DIRECTORY.%s", contract.Clip(module), contract.Clip(text))
+	}
 	// plugins is a namespace that this package is in, whatever its directory is called.
 	parts := strings.Split(module, ".")
 	if parts[0] == "plugins" && len(parts) > 1 {

@@ -45,6 +45,21 @@ class Reading(unittest.TestCase):
         self.assertEqual(one.text, "First < last.\n\nSecond.")
         self.assertEqual((two.text, two.date), ("Only\na summary", "2026-01-03T00:00:00Z"))
 
+    def test_a_date_that_some_years_or_minutes_lack(self):
+        for said, want in (
+            ("Sat, 31 Dec 2016 23:59:60 +0000", "2017-01-01T00:00:00Z"),
+            ("Sun, 01 Jan 2017 08:59:60 +0900", "2017-01-01T00:00:00Z"),
+            ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z"),
+            ("2016-12-31T23:59:60.500+00:00", "2017-01-01T00:00:00Z"),
+            ("Thu, 29 Feb 2024 08:00:00 GMT", "2024-02-29T08:00:00Z"),
+            ("2024-02-29T08:00:00Z", "2024-02-29T08:00:00Z"),
+            ("9999-12-31T23:59:60Z", ""),
+            ("Sat, 31 Dec 2016 23:59:61 +0000", ""),
+        ):
+            with self.subTest(said):
+                (entry,) = parse(rss(f"<item><guid>a</guid><pubDate>{said}</pubDate></item>").encode(), "", URL).entries
+                self.assertEqual(entry.date, want)
+
     def test_an_entry_without_an_id_is_known_by_its_link_or_its_words(self):
         linked = "<item><title>T</title><link>https://a.example/1</link></item>"
         bare = "<item><title>T</title><description>words</description></item>"

@@ -9,6 +9,8 @@ import sys
 
 from eventmill._shim.plain import plain
 
+from .load import NotAPlugin
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -26,9 +28,11 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 async def describe(package: Package) -> dict[str, Any]:
     """Return the plugin as `describe` has it; raises what the plugin's code raises."""
     instance = package.instance()
+    acts = await actions(instance)
+    if not callable(getattr(instance, "execute", None)) and not (acts and callable(getattr(instance, "perform_action", None))):
+        raise NotAPlugin(f"the class {package.about.class_name} has no execute: no operation can run")
     schema = await schema_told(instance)
     output = await schema_told(instance, "get_output_schema")
-    acts = await actions(instance)
     needed = await asked(instance, "requires_permission") or []
     permissions = [needed] if isinstance(needed, str) else [str(key) for key in needed]
     known = ops(schema)

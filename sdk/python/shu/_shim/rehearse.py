@@ -45,9 +45,6 @@ async def rehearse(package: Package) -> list[dict[str, Any]]:
     says(package, found)
     for path in _files(package.root):
         Reader(package, found, path).read()
-    if not callable(getattr(package.instance(), "execute", None)):
-        found.add("execute", package.about.entry, 1, f"the class {package.about.class_name} has no execute: no operation can run")
-        return found.sorted()
     await Run(package, found).all()
     return found.sorted()
 

@@ -1,5 +1,6 @@
 // A client of the API of a host, /api/v1/. It needs nothing but fetch.
 
+import { randomUUID } from "node:crypto";
 import { encode, hasLongIntegers, parseExact } from "../../src/json.ts";
 import { MortiseError } from "./errors.ts";
 
@@ -87,7 +88,10 @@ export interface Pending {
 }
 
 export interface ExecuteOptions {
-  /** The same request with the same key gets the answer to the first, and nothing is done twice. */
+  /**
+   * The same request with the same key gets the answer to the first, and nothing is done twice. Without one, execute makes a key of
+   * its own, under which it repeats the request where an answer is lost.
+   */
   key?: string;
   /** How long to wait for the result; 60 s by default. The call itself goes on. */
   waitMs?: number;
@@ -153,7 +157,7 @@ export class Client {
       body: { input },
       waitS: stay ? hostStays : 0,
       prefer: stay ? undefined : "respond-async",
-      ...(options.key !== undefined && { key: options.key }),
+      key: options.key ?? randomUUID(),
       signal: options.signal,
     });
     while (outcome.status === "in_progress" && Date.now() < end) {
