@@ -1,5 +1,6 @@
 /** What happens on the host, as it happens: one stream of events for the whole console. */
 import { Refused, send, type Schemas } from "./api/client.ts";
+import { parse } from "./json.ts";
 import { read } from "./sse.ts";
 
 /** Something that happened to a noun. */
@@ -90,7 +91,7 @@ async function once(stopped: AbortSignal, retry: (ms: number) => void): Promise<
         waiting = [];
         deliver();
       } else if (message.data !== "") {
-        waiting.push(JSON.parse(message.data) as Event);
+        waiting.push(parse(message.data) as unknown as Event);
         timer ??= setTimeout(deliver, every);
       }
     }
