@@ -3,11 +3,15 @@ package rest_test
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/plugin"
@@ -266,4 +270,51 @@ func TestWhatElseIsKept(t *testing.T) {
 	}
 	b.is(b.ask("mrt_root", "POST", "/api/v1/identities:unlink", `{"provider":"mail","external_id":"a/b@example.org"}`), 200, "")
 	b.is(b.ask("mrt_root", "POST", "/api/v1/identities:unlink", `{"provider":"mail","external_id":"a/b@example.org"}`), 404, "not_found")
+}
+
+// A row of the list has all that names a secret: deleting what it names deletes that one, and
+// none beside it.
+func TestARowOfTheListNamesItsSecret(t *testing.T) {
+	t.Parallel()
+	b := begin(t, rest.Options{})
+	type row struct{ Name, Plugin, Scope, Subject string }
+	list := func(token string) []row {
+		t.Helper()
+		var kept struct{ Secrets []row }
+		if err := json.Unmarshal([]byte(b.is(b.ask(token, "GET", "/api/v1/secrets", ""), 200, "").text), &kept); err != nil {
+			t.Fatal(err)
+		}
+		return kept.Secrets
+	}
+	address := func(r row) string {
+		q := url.Values{"plugin": {r.Plugin}}
+		if r.Scope == host.SecretOfSystem {
+			q.Set("system", "true")
+		} else {
+			q.Set("user", r.Subject)
+		}
+		return "/api/v1/secrets/" + r.Name + "?" + q.Encode()
+	}
+	for _, name := range []string{"key", "other"} {
+		for _, of := range []string{"*", "desk"} {
+			for _, r := range []row{{name, of, host.SecretOfUser, "root"}, {name, of, host.SecretOfUser, "ann"}, {name, of, host.SecretOfUser, "ben"}, {name, of, host.SecretOfSystem, ""}} {
+				b.is(b.ask("mrt_root", "PUT", address(r), `{"value":"correct-horse-battery"}`), 200, "")
+			}
+		}
+	}
+	for _, token := range []string{"mrt_root", "mrt_ann"} {
+		before := list(token)
+		if want := map[string]int{"mrt_root": 16, "mrt_ann": 4}[token]; len(before) != want {
+			t.Fatalf("%s lists %d secrets, want %d", token, len(before), want)
+		}
+		for i, r := range before {
+			all := list("mrt_root")
+			b.is(b.ask(token, "DELETE", address(r), ""), 200, "")
+			want := slices.DeleteFunc(slices.Clone(all), func(one row) bool { return one == r })
+			if got := list("mrt_root"); !slices.Equal(got, want) || len(want) != len(all)-1 {
+				t.Errorf("row %d: deleting %+v leaves %+v, want %+v", i, r, got, want)
+			}
+			b.is(b.ask(token, "PUT", address(r), `{"value":"correct-horse-battery"}`), 200, "")
+		}
+	}
 }
