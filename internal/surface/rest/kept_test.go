@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -315,6 +316,74 @@ func TestARowOfTheListNamesItsSecret(t *testing.T) {
 				t.Errorf("row %d: deleting %+v leaves %+v, want %+v", i, r, got, want)
 			}
 			b.is(b.ask(token, "PUT", address(r), `{"value":"correct-horse-battery"}`), 200, "")
+		}
+	}
+}
+
+// What a call is refused without is what both lists say is missing, also where the manifest has
+// the host insert it into requests.
+func TestTheListsOfNeedsHaveWhatACallIsRefusedFor(t *testing.T) {
+	t.Parallel()
+	b := begin(t, rest.Options{})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.register("needy", "1.0.0", fmt.Sprintf(`runner: {kind: process, command: [%q, needy, here]}
+capabilities: [http]
+http:
+  hosts: [api.example.com]
+  inject:
+  - {host: api.example.com, header: X-Token, secret: token}
+  - {host: api.example.com, header: X-Spare, secret: spare, optional: true}
+  - {host: api.example.com, query: key, secret: shared, allowed_scope: system}
+operations:
+  say: {kind: tool, secrets: {own: {allowed_scope: user}}}
+`, self)); err != nil {
+		t.Fatal(err)
+	}
+	type need struct {
+		Name     string
+		Optional bool
+		There    string
+	}
+	missing := func(path string) []string {
+		t.Helper()
+		var listed struct{ Secrets []need }
+		if err := json.Unmarshal([]byte(b.is(b.ask("mrt_root", "GET", path, ""), 200, "").text), &listed); err != nil {
+			t.Fatal(err)
+		}
+		names := []string{}
+		for _, n := range listed.Secrets {
+			if n.There == "" && !n.Optional {
+				names = append(names, n.Name)
+			}
+		}
+		return names
+	}
+	for _, want := range [][]string{{"own", "shared", "token"}, {"shared", "token"}, {"shared"}, {}} {
+		for _, path := range []string{"/api/v1/secrets/needs?plugin=needy", "/api/v1/plugins/needy/needs"} {
+			if got := missing(path); !slices.Equal(got, want) {
+				t.Errorf("%s says that %v are missing, want %v", path, got, want)
+			}
+		}
+		var refused struct {
+			Code    plugin.Code
+			Details struct{ Missing []string }
+		}
+		a := b.ask("mrt_root", "POST", "/api/v1/operations/needy/say:execute", `{"input":{"text":"a"}}`)
+		if err := json.Unmarshal([]byte(a.text), &refused); err != nil {
+			t.Fatal(err)
+		}
+		if got := refused.Details.Missing; !slices.Equal(got, want) && len(want) > 0 {
+			t.Errorf("the call is refused for %v, want %v: %s", got, want, a)
+		}
+		if len(want) > 0 {
+			whose := map[bool]string{true: "&system=true"}[want[0] == "shared" && len(want) == 1]
+			name := map[int]string{3: "own", 2: "token", 1: "shared"}[len(want)]
+			b.is(b.ask("mrt_root", "PUT", "/api/v1/secrets/"+name+"?plugin=needy"+whose, `{"value":"correct-horse-battery"}`), 200, "")
+		} else if a.status != 200 {
+			t.Errorf("with all secrets the call answers %s", a)
 		}
 	}
 }
