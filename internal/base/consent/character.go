@@ -4,8 +4,10 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -31,13 +33,15 @@ type alphabet struct {
 	leftward bool // it is written from right to left
 }
 
-var (
+// characters are those of the file.
+type characters struct {
 	alphabets []alphabet
 	signs     []span
-	alike     = map[rune]bool{} // letters that look like ASCII
-)
+	alike     map[rune]bool // letters that look like ASCII
+}
 
-func init() {
+// known reads the file when it is first needed.
+var known = sync.OnceValue(func() characters {
 	var file struct {
 		Letters  map[string]string `json:"letters"`
 		Leftward []string          `json:"leftward"`
@@ -47,22 +51,17 @@ func init() {
 	if err := json.Unmarshal(listed, &file); err != nil {
 		panic(err) // it is part of the program
 	}
-	alphabets = []alphabet{{letters: spans(file.Letters["Latin"])}}
+	c := characters{alphabets: []alphabet{{letters: spans(file.Letters["Latin"])}}, signs: spans(file.Signs), alike: map[rune]bool{}}
 	for name, text := range file.Letters {
-		if name == "Latin" {
-			continue
+		if name != "Latin" {
+			c.alphabets = append(c.alphabets, alphabet{letters: spans(text), wide: name == "Wide", leftward: slices.Contains(file.Leftward, name)})
 		}
-		a := alphabet{letters: spans(text), wide: name == "Wide"}
-		for _, one := range file.Leftward {
-			a.leftward = a.leftward || one == name
-		}
-		alphabets = append(alphabets, a)
 	}
-	signs = spans(file.Signs)
 	for _, r := range file.Alike {
-		alike[r] = true
+		c.alike[r] = true
 	}
-}
+	return c
+})
 
 // spans reads ranges of hexadecimal numbers.
 func spans(text string) []span {
@@ -105,7 +104,7 @@ func alphabetOf(r rune) int {
 		}
 		return none
 	}
-	for i, a := range alphabets {
+	for i, a := range known().alphabets {
 		if within(a.letters, r) {
 			return i
 		}
@@ -167,7 +166,7 @@ func mark(text []rune, name bool) []bool {
 		}
 		spaces = 0
 		if alphabetOf(text[i]) == none {
-			escaped[i] = text[i] < ' ' || text[i] > '~' && !within(signs, text[i])
+			escaped[i] = text[i] < ' ' || text[i] > '~' && !within(known().signs, text[i])
 			continue
 		}
 		end := i + 1
@@ -185,10 +184,10 @@ func markWord(word []rune, escaped []bool, order bool) {
 	mixed, same := false, true
 	for _, r := range word {
 		mixed = mixed || alphabetOf(r) != alphabetOf(word[0])
-		same = same && alike[r]
+		same = same && known().alike[r]
 	}
 	for i, r := range word {
-		leftward := alphabets[alphabetOf(r)].leftward
+		leftward := known().alphabets[alphabetOf(r)].leftward
 		escaped[i] = r >= utf8.RuneSelf && (mixed || same || order && leftward)
 	}
 }
@@ -199,7 +198,7 @@ func hasOrder(text []rune) bool {
 		if r >= '0' && r <= '9' {
 			return true
 		}
-		if a := alphabetOf(r); a != none && !alphabets[a].leftward {
+		if a := alphabetOf(r); a != none && !known().alphabets[a].leftward {
 			return true
 		}
 	}
@@ -208,5 +207,5 @@ func hasOrder(text []rune) bool {
 
 func isWide(r rune) bool {
 	a := alphabetOf(r)
-	return a != none && alphabets[a].wide
+	return a != none && known().alphabets[a].wide
 }
