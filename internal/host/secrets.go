@@ -3,12 +3,12 @@ package host
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/service/account"
+	"github.com/mortise-dev/mortise/internal/service/bridge"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -51,9 +51,13 @@ type SecretPlace struct {
 	System bool
 }
 
+// setSecret is the action of [Secrets.Set]. A secret is kept for a principal that the
+// configuration names, and deleted for one that it named.
+const setSecret = "set"
+
 // Set keeps a secret, in place of an earlier one.
 func (s Secrets) Set(ctx context.Context, p SecretPlace, value string) (secret.Info, error) {
-	name, err := s.place(ctx, p, "set")
+	name, err := s.place(ctx, p, setSecret)
 	if err != nil {
 		return secret.Info{}, err
 	}
@@ -151,6 +155,9 @@ func (s Secrets) Rotate(ctx context.Context) (secret.Rotation, error) {
 	return s.vault.Rotate(ctx, s.g.Tenant, s.evidence())
 }
 
+// All reports whether they may see and change the secrets of everybody and of the system.
+func (s Secrets) All() bool { return s.g.right(SecretsPlugin, s.by).Verdict == plugin.Allow }
+
 // List returns what may be seen of the secrets, by name: one's own and, with the
 // right to configure, all.
 func (s Secrets) List(ctx context.Context) ([]secret.Info, error) {
@@ -159,7 +166,7 @@ func (s Secrets) List(ctx context.Context) ([]secret.Info, error) {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(i secret.Info) bool { return i.Plugin == account.SecretOwner || i.Plugin == SignInsPlugin })
-	if own := secret.Subject(s.by); s.g.right(SecretsPlugin, s.by).Verdict != plugin.Allow {
+	if own := secret.Subject(s.by); !s.All() {
 		all = slices.DeleteFunc(all, func(i secret.Info) bool { return i.Scope != secret.User || i.Subject != own })
 	}
 	for i := range all {
@@ -194,19 +201,29 @@ func (s Secrets) Check(ctx context.Context, name string) ([]SecretState, error) 
 		found = true
 		m := info.Plugin()
 		for _, op := range m.Operations {
-			for _, secretName := range slices.Sorted(maps.Keys(op.Secrets)) {
-				need := op.Secrets[secretName]
-				n := secret.NeedOf(s.g.Tenant, m.Name, s.by, secretName, need.AllowedScope)
-				there, err := s.vault.Where(ctx, n)
-				if err != nil {
-					return nil, err
-				}
-				states = append(states, SecretState{m.Name, m.Version, op.Name, secretName, n.Scope, need.Optional, there})
+			own, err := secretStates(ctx, s.vault, s.g.Tenant, s.by, m, op)
+			if err != nil {
+				return nil, err
 			}
+			states = append(states, own...)
 		}
 	}
 	if name != "" && !found {
 		return nil, plugin.Errorf(plugin.CodeNotFound, "no plugin is called %.200s", name)
+	}
+	return states, nil
+}
+
+// secretStates returns the secrets that an operation needs of a principal, and whether each is
+// there.
+func secretStates(ctx context.Context, vault *secret.Vault, tenant string, by plugin.Principal, m *plugin.Manifest, op *plugin.Operation) ([]SecretState, error) {
+	var states []SecretState
+	for _, need := range bridge.SecretNeeds(m, op) {
+		there, err := vault.Where(ctx, secret.NeedOf(tenant, m.Name, by, need.Name, need.AllowedScope))
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, SecretState{m.Name, m.Version, op.Name, need.Name, need.AllowedScope, need.Optional, there})
 	}
 	return states, nil
 }
@@ -235,7 +252,7 @@ func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (secretN
 	if err := s.may(ctx, what, p.Name); err != nil {
 		return n, err
 	}
-	if p.User != "" && !s.g.Known(s.g.Tenant, principal.Parse(p.User)) {
+	if what == setSecret && p.User != "" && !s.g.Known(s.g.Tenant, principal.Parse(p.User)) {
 		return n, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", p.User, strings.Join(s.g.now().names, ", "))
 	}
 	return n, nil

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/service/bridge"
-	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -21,7 +19,7 @@ import (
 // subscribe to it.
 func personal(m *plugin.Manifest) bool {
 	return len(m.Identities) > 0 || slices.ContainsFunc(m.Operations, func(op *plugin.Operation) bool {
-		return op.Auth != nil || slices.ContainsFunc(slices.Collect(maps.Values(op.Secrets)), func(need plugin.SecretNeed) bool { return need.AllowedScope != plugin.SecretOfSystem })
+		return op.Auth != nil || slices.ContainsFunc(bridge.SecretNeeds(m, op), func(need bridge.SecretNeed) bool { return need.AllowedScope != plugin.SecretOfSystem })
 	})
 }
 
@@ -142,15 +140,11 @@ func (p Plugins) Needs(ctx context.Context, name string) (PluginNeeds, error) {
 				n.Permissions = append(n.Permissions, scope)
 			}
 		}
-		for _, secretName := range slices.Sorted(maps.Keys(op.Secrets)) {
-			need := op.Secrets[secretName]
-			of := secret.NeedOf(p.g.Tenant, m.Name, p.by, secretName, need.AllowedScope)
-			there, err := p.parts.Vault.Where(ctx, of)
-			if err != nil {
-				return n, err
-			}
-			n.Secrets = append(n.Secrets, SecretState{m.Name, m.Version, op.Name, secretName, of.Scope, need.Optional, there})
+		states, err := secretStates(ctx, p.parts.Vault, p.g.Tenant, p.by, m, op)
+		if err != nil {
+			return n, err
 		}
+		n.Secrets = append(n.Secrets, states...)
 		if op.Auth != nil {
 			n.Accounts = append(n.Accounts, p.account(ctx, m, op, *op.Auth))
 		}

@@ -24,7 +24,7 @@ func testParts() []part {
 		{name: "typescript", about: "TypeScript SDK", lane: browserLane,
 			needs: []string{"npm:sdk/typescript"}, content: []string{"sdk", "protocol"}, run: testTypeScript},
 		{name: "console", about: "types, unit tests and build of the console", lane: browserLane,
-			needs: []string{"npm:console"}, content: []string{"console", "docs", "internal/surface/console"}, run: testConsole},
+			needs: []string{"npm:console"}, content: []string{"console", "docs", "internal/surface/console", "internal/base/consent"}, run: testConsole},
 		{name: "typescript-client", about: "TypeScript client and its adapters", lane: browserLane, after: "inputs",
 			needs: []string{"npm:sdk/typescript/client"}, content: []string{"sdk"}, run: testTypeScriptClient},
 		{name: "browser", about: "one approval in a real browser", lane: browserLane, after: "inputs",

@@ -1,6 +1,7 @@
 /** How many approvals wait for the person at this browser. */
 import { request } from "./api/client.ts";
 import { listen } from "./live.svelte.ts";
+import { Refresh } from "./refresh.ts";
 
 export const waiting = $state({ mine: 0 });
 
@@ -17,12 +18,8 @@ async function look(): Promise<void> {
 /** Keeps the count true as approvals come and go. */
 export function watch(): void {
   void look();
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  const refresh = new Refresh(look);
   listen((events) => {
-    if (events.length > 0 && !events.some((e) => e.noun === "approval")) return;
-    timer ??= setTimeout(() => {
-      timer = undefined;
-      void look();
-    }, 300);
+    if (events.length === 0 || events.some((e) => e.noun === "approval")) refresh.ask();
   });
 }

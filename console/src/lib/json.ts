@@ -17,6 +17,30 @@ export class Exact {
 /** A JSON value. */
 export type Json = null | boolean | number | string | Exact | Json[] | { [name: string]: Json };
 
+/** Reports whether a value is a number, however it is held. */
+export function isNumber(value: unknown): value is number | Exact {
+  return typeof value === "number" || value instanceof Exact;
+}
+
+/**
+ * Returns a number as JavaScript can calculate with it, which may be near it only: for the length
+ * of a bar or a comparison, and never for what is shown or sent.
+ */
+export function near(value: unknown): number {
+  return isNumber(value) ? Number(String(value)) : NaN;
+}
+
+/** Writes a number for people, with all of its digits: 9,007,199,254,740,993 and 0.1000. */
+export function numeral(value: unknown): string {
+  const [, sign, whole, rest] = /^(-?)(\d+)(.*)$/s.exec(String(value)) ?? ["", "", String(value), ""];
+  return `${sign}${(whole ?? "").replace(/\B(?=(?:\d{3})+$)/g, ",")}${rest}`;
+}
+
+/** Writes a number for people as one that is near it, such as a score. */
+export function rounded(value: unknown, places: number): string {
+  return near(value).toFixed(places);
+}
+
 /** A JSON object. */
 export type JsonObject = { [name: string]: Json };
 

@@ -1,5 +1,6 @@
 /** What happens on the host, as it happens: one stream of events for the whole console. */
 import { Refused, send, type Schemas } from "./api/client.ts";
+import { parse } from "./json.ts";
 import { read } from "./sse.ts";
 
 /** Something that happened to a noun. */
@@ -12,7 +13,7 @@ export const live = $state<{ state: "connecting" | "live" | "paused" | "lost"; w
 type Listener = (events: Event[]) => void;
 const listeners = new Set<Listener>();
 
-/** Hears of events, at most ten times a second, several at a time. An empty list means that some were missed. */
+/** Hears of events, at most ten times a second, several at a time, and not while the window is hidden. An empty list means that some were missed. */
 export function listen(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -24,14 +25,27 @@ const silence = 40_000; // milliseconds without a sign of life, which the host g
 
 let ended = new AbortController();
 let waiting: Event[] = [];
+let missed = false; // there were more than are kept, or the host has told so
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 function deliver(): void {
   timer = undefined;
-  const events = waiting.length > most ? [] : waiting;
+  if (document.hidden || (waiting.length === 0 && !missed)) return; // a window that comes back is told
+  const events = missed ? [] : waiting;
   waiting = [];
+  missed = false;
   for (const listener of listeners) listener(events);
 }
+
+/** Keeps events for the pages until the next delivery; undefined stands for some that were missed. */
+function keep(event: Event | undefined): void {
+  missed ||= event === undefined || waiting.length >= most;
+  if (missed) waiting = [];
+  else if (event !== undefined) waiting.push(event);
+  timer ??= setTimeout(deliver, every);
+}
+
+document.addEventListener("visibilitychange", deliver);
 
 /** Begins to listen, or goes on after a pause: the host tells what happened meanwhile. */
 export function connect(): void {
@@ -86,13 +100,8 @@ async function once(stopped: AbortSignal, retry: (ms: number) => void): Promise<
     live.why = "";
     for await (const message of read(watched, retry)) {
       if (message.id !== "") live.last = message.id;
-      if (message.event === "reset") {
-        waiting = [];
-        deliver();
-      } else if (message.data !== "") {
-        waiting.push(JSON.parse(message.data) as Event);
-        timer ??= setTimeout(deliver, every);
-      }
+      if (message.event === "reset") keep(undefined);
+      else if (message.data !== "") keep(parse(message.data) as unknown as Event);
     }
   } finally {
     clearTimeout(alive);

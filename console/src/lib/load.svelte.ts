@@ -1,8 +1,7 @@
 /** Something of the host's that a page shows: it is asked for, and asked for again as events say so. */
+import { Refused } from "./api/client.ts";
 import { listen, type Event } from "./live.svelte.ts";
-
-/** How long events are gathered before a page looks again, in milliseconds. */
-const settle = 300;
+import { Refresh } from "./refresh.ts";
 
 export class Loaded<T> {
   /** What the host answered last; it stays while it is asked for again. */
@@ -37,6 +36,11 @@ export class Loaded<T> {
     }
   }
 
+  /** Reports whether the last request was refused for want of a right: no event changes that, and each refusal is recorded. */
+  get barred(): boolean {
+    return this.error instanceof Refused && (this.error.code === "policy_denied" || this.error.code === "scope_denied");
+  }
+
   stop(): void {
     this.#under.abort();
   }
@@ -53,16 +57,12 @@ export function loaded<T>(ask: (signal: AbortSignal) => Promise<T>, concerns: (e
     return () => thing.stop();
   });
   $effect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
+    const refresh = new Refresh(() => thing.load());
     const end = listen((events) => {
-      if (events.length > 0 && !events.some(concerns)) return;
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        void thing.load();
-      }, settle);
+      if ((events.length === 0 || events.some(concerns)) && !thing.barred) refresh.ask();
     });
     return () => {
-      clearTimeout(timer);
+      refresh.stop();
       end();
     };
   });

@@ -1,5 +1,5 @@
 /** Entries of the ledger in words: what happened to a call, a plan or an approval. */
-import { isObject, type Json } from "./json.ts";
+import { isNumber, isObject, numeral, rounded, type Json } from "./json.ts";
 
 /** Why policy decided so, as far as its sentence has that form. */
 export interface Reason {
@@ -71,6 +71,6 @@ export function detailsOf(body: Json | undefined): Detail[] {
   if (body["enforcement"] === "reported") add("Run by", "another program");
   else add("Sandbox level", text(body["isolation"]).replaceAll("_", " "));
   const metrics = body["metrics"];
-  if (isObject(metrics) && typeof metrics["latency_ms"] === "number") add("Took", `${Math.round(metrics["latency_ms"]).toLocaleString()} ms`);
+  if (isObject(metrics) && isNumber(metrics["latency_ms"])) add("Took", `${numeral(rounded(metrics["latency_ms"], 0))} ms`);
   return details;
 }

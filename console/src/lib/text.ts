@@ -1,4 +1,6 @@
 /** Text from strangers, times and sizes, as people read them. */
+import { strangers } from "./consent.ts";
+import { near } from "./json.ts";
 
 /** A part of a text. An odd one is a character that is not seen or misleads, by its name. */
 export interface Part {
@@ -19,28 +21,49 @@ const names: Record<number, string> = {
 
 // Control characters but tab and line feed, all format characters, fillers, odd spaces,
 // variation selectors, tags, private use and what is no character.
-const odd = /[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\u034f\u115f\u1160\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\u3164\uffa0\p{Cf}\p{Co}\p{Cn}\p{Cs}\u{fe00}-\u{fe0f}\u{e0100}-\u{e01ef}]/gu;
+const odd = /[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\u034f\u115f\u1160\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\u3164\uffa0\p{Cf}\p{Co}\p{Cn}\p{Cs}\u{fe00}-\u{fe0f}\u{e0100}-\u{e01ef}]/u;
 
-/** Splits a text at the characters that are not seen or mislead, each of which is spelt. */
+/** Returns what a character is called: its number, and its name where people may know it. */
+function called(code: number): string {
+  const number = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+  const name = names[code];
+  return name === undefined ? number : `${number} ${name}`;
+}
+
+/** Returns what the character of an escape of JSON is called. */
+export function nameOf(escape: string): string {
+  return called(parseInt(escape.slice(2), 16));
+}
+
+/**
+ * Splits a text at the characters that are not seen or mislead, each of which is spelt: those
+ * that are odd by themselves, and letters of a second alphabet within a word.
+ */
 export function spell(text: string): Part[] {
   const parts: Part[] = [];
-  let last = 0;
-  for (const found of text.matchAll(odd)) {
-    if (found.index > last) parts.push({ text: text.slice(last, found.index), odd: false });
-    const code = found[0].codePointAt(0) ?? 0;
-    const number = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
-    const name = names[code];
-    parts.push({ text: name === undefined ? number : `${number} ${name}`, odd: true });
-    last = found.index + found[0].length;
+  const characters = [...text];
+  const mixed = strangers(characters);
+  let plain = "";
+  const flush = (): void => {
+    if (plain !== "") parts.push({ text: plain, odd: false });
+    plain = "";
+  };
+  for (const [i, c] of characters.entries()) {
+    if (mixed[i] !== true && !odd.test(c)) {
+      plain += c;
+      continue;
+    }
+    flush();
+    parts.push({ text: called(c.codePointAt(0) ?? 0), odd: true });
   }
-  if (last < text.length || parts.length === 0) parts.push({ text: text.slice(last), odd: false });
-  return parts;
+  flush();
+  return parts.length === 0 ? [{ text: "", odd: false }] : parts;
 }
 
 /** Returns how many bytes there are, for people, and exactly. */
 export function size(bytes: number): string {
-  if (bytes < 1024) return `${bytes} B`;
-  let value = bytes;
+  if (near(bytes) < 1024) return `${bytes} B`;
+  let value = near(bytes);
   let unit = "B";
   for (unit of ["KiB", "MiB", "GiB", "TiB"]) {
     value /= 1024;

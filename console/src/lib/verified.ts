@@ -1,13 +1,13 @@
 /** When the ledger was verified last, and what was found. */
 import { request } from "./api/client.ts";
-import { isObject, type Json } from "./json.ts";
+import { isNumber, isObject, type Exact, type Json } from "./json.ts";
 
 /** What the newest entry ledger.verified says. */
 export interface Verification {
   at: string;
   by: string;
   ok: boolean;
-  entries: number;
+  entries: number | Exact;
   /** Where it does not hold; "" where it does. */
   fault: string;
 }
@@ -20,7 +20,7 @@ export async function verified(signal: AbortSignal): Promise<Verification | unde
   if (entry === undefined || !isObject(body)) return undefined;
   const fault = body["fault"];
   return {
-    at: entry.at, by: entry.principal, ok: body["ok"] === true, entries: typeof body["entries"] === "number" ? body["entries"] : 0,
+    at: entry.at, by: entry.principal, ok: body["ok"] === true, entries: isNumber(body["entries"]) ? body["entries"] : 0,
     fault: isObject(fault) ? `${String(fault["chain"])}/${String(fault["seq"])}: ${String(fault["what"])}` : "",
   };
 }

@@ -212,6 +212,12 @@ export class Host {
     return { status, stdout, stderr };
   }
 
+  /** Runs a command that may fail with a JSON value as its input, and returns its status and what it prints. */
+  sends(value, ...args) {
+    const { status, stdout, stderr } = spawnSync(program, args, { env: this.env(), encoding: "utf8", input: JSON.stringify(value), maxBuffer: 1 << 26 });
+    return { status, stdout, stderr };
+  }
+
   /** Runs a command that ends with another status than 0. */
   waits(...args) {
     try {

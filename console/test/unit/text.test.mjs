@@ -3,26 +3,20 @@ import { test } from "node:test";
 import { load } from "./unit.mjs";
 
 const { spell, size, ago } = await load("text.ts");
-const { differences } = await load("difference.ts");
 const { layout } = await load("graph.ts");
 const { read } = await load("sse.ts");
 
 test("characters that are not seen or mislead are spelt", () => {
   assert.deepEqual(spell("a\u202eb"), [{ text: "a", odd: false }, { text: "U+202E RIGHT-TO-LEFT OVERRIDE", odd: true }, { text: "b", odd: false }]);
   for (const odd of ["\u200b", "\u0000", "\u001b", "\u00a0", "\ufeff", "\u2066", "\u{e0041}", "\ue000", "\u3164", "\r", "\u0085"]) assert.ok(spell(odd)[0].odd, odd.codePointAt(0).toString(16));
-  for (const plain of ["Grüße", "日本語", "a\nb\tc", "🙂", ""]) assert.ok(spell(plain).every((p) => !p.odd), plain);
+  assert.deepEqual(spell("p\u0430y"), [{ text: "p", odd: false }, { text: "U+0430", odd: true }, { text: "y", odd: false }], "a letter of another alphabet within a word");
+  for (const plain of ["Привет, мир", "Grüße", "日本語", "a\nb\tc", "🙂", ""]) assert.ok(spell(plain).every((p) => !p.odd), plain);
 });
 
 test("sizes and times", () => {
   assert.deepEqual([size(0), size(1023), size(1536), size(5 * 1024 ** 3)], ["0 B", "1023 B", "1.5 KiB", "5.0 GiB"]);
   const now = Date.parse("2026-01-01T00:00:00Z");
   assert.deepEqual([ago("2025-12-31T23:57:00Z", now), ago("2026-01-01T02:00:00Z", now), ago("?", now)], ["3 minutes ago", "in 2 hours", "?"]);
-});
-
-test("differences are found place by place", () => {
-  const found = differences({ a: 1, b: [1, 2], "c/d": 1 }, { a: 2, b: [1], e: null });
-  assert.deepEqual(found.map((c) => [c.pointer, c.before, c.after]), [["/a", 1, 2], ["/b/1", 2, undefined], ["/c~1d", 1, undefined], ["/e", undefined, null]]);
-  assert.deepEqual(differences({ a: [{}] }, { a: [{}] }), []);
 });
 
 test("a step stands after all that it needs, and a circle ends", () => {

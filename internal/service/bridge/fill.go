@@ -3,8 +3,6 @@ package bridge
 import (
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 
 	json2 "github.com/go-json-experiment/json"
@@ -103,27 +101,10 @@ func (f Filler) Seen(ctx context.Context, t *plugin.Target, call *plugin.Call) (
 	})
 }
 
-// secretsOf returns the secrets that a call needs: those of its operation, those
-// that are inserted into its requests, and those that its input names. Only a
-// secret that the operation declares may stand in its input.
-func secretsOf(t *plugin.Target, gaps []placeholder.Gap) (map[string]plugin.SecretNeed, error) {
-	if len(t.Manifest.HTTP.Inject) == 0 && len(t.Operation.Secrets) == 0 && len(gaps) == 0 {
-		return nil, nil
-	}
-	needs := map[string]plugin.SecretNeed{}
-	if slices.Contains(t.Manifest.Capabilities, "http") {
-		for _, in := range t.Manifest.HTTP.Inject {
-			if in.Secret != "" {
-				needs[in.Secret] = plugin.SecretNeed{AllowedScope: in.AllowedScope, Optional: in.Optional}
-			}
-		}
-	}
-	for name, need := range t.Operation.Secrets {
-		if other, also := needs[name]; also && need.Optional && !other.Optional {
-			continue // it is inserted, and needed for that
-		}
-		needs[name] = need
-	}
+// secretsOf returns the secrets that a call needs: those of [SecretNeeds], and those that its
+// input names. Only a secret that the operation declares may stand in its input.
+func secretsOf(t *plugin.Target, gaps []placeholder.Gap) ([]SecretNeed, error) {
+	needs := SecretNeeds(t.Manifest, t.Operation)
 	for _, gap := range gaps {
 		if gap.Source != placeholder.Secret {
 			continue
@@ -135,27 +116,26 @@ func secretsOf(t *plugin.Target, gaps []placeholder.Gap) (map[string]plugin.Secr
 		}
 		if gap.Property == "" { // who names it wants it
 			need.Optional = false
-			needs[gap.Name] = need
+			needs = withNeed(needs, gap.Name, need)
 		}
 	}
 	return needs, nil
 }
 
 // present refuses a call whose secrets are not there.
-func (f Filler) present(ctx context.Context, t *plugin.Target, call *plugin.Call, needs map[string]plugin.SecretNeed) error {
+func (f Filler) present(ctx context.Context, t *plugin.Target, call *plugin.Call, needs []SecretNeed) error {
 	var missing, scopes []string
-	for _, name := range slices.Sorted(maps.Keys(needs)) {
-		need := needs[name]
+	for _, need := range needs {
 		if need.Optional {
 			continue
 		}
-		n := secret.NeedOf(call.Tenant, t.Manifest.Name, call.Principal, name, need.AllowedScope)
+		n := secret.NeedOf(call.Tenant, t.Manifest.Name, call.Principal, need.Name, need.AllowedScope)
 		there, err := f.Vault.Where(ctx, n)
 		if err != nil {
 			return err
 		}
 		if there == "" {
-			missing, scopes = append(missing, name), append(scopes, n.Scope)
+			missing, scopes = append(missing, need.Name), append(scopes, n.Scope)
 		}
 	}
 	if len(missing) == 0 {

@@ -1,14 +1,19 @@
 package cli
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/client"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) approvals() *cobra.Command {
@@ -63,21 +68,29 @@ func (c *command) approvalsShow() *cobra.Command {
 
 func (c *command) approvalsApprove() *cobra.Command {
 	var reason string
-	var noWait bool
+	var noWait, yes bool
 	return c.command(spec{
 		anywhere: true,
 		use:      "approve ID|TOKEN",
 		short:    "Approve one call or plan, then run the call and show its result",
-		long: `Agree to one call or plan. A call goes on in the process that waits for it or in
-'mortise serve', and otherwise here. Its result is shown, and the exit status is that
-of 'mortise run'. What another program runs is agreed to and not waited for.`,
+		long: `Agree to one call or plan. At a terminal everything that the approval is bound to
+is shown first, and you are asked; --yes agrees without that. A call goes on in the
+process that waits for it or in 'mortise serve', and otherwise here. Its result is
+shown, and the exit status is that of 'mortise run'. What another program runs is
+agreed to and not waited for.`,
 		example:  `  mortise approvals approve 3f21aa --reason "agreed by phone"`,
 		complete: c.offering(client.Offers.Approvals),
 		flags: func(cmd *cobra.Command) {
 			reasonFlag(cmd, &reason)
 			cmd.Flags().BoolVar(&noWait, "no-wait", false, "decide, and leave the call to others")
+			cmd.Flags().BoolVarP(&yes, "yes", "y", false, "approve without being shown the question")
 		},
 	}, func(ctx context.Context, q *ask) error {
+		if !yes && c.own() {
+			if err := c.consent(ctx, q, q.args[0]); err != nil {
+				return err
+			}
+		}
 		asked, err := c.decide(ctx, q, q.args[0], true, reason)
 		if err != nil {
 			return err
@@ -115,6 +128,27 @@ func (c *command) approvalsDeny() *cobra.Command {
 		}
 		return c.decided(&asked)
 	})
+}
+
+// consent shows a person at a terminal everything that an open approval is bound to, and asks
+// whether they agree. It returns nil if they do, and if the approval is not open, of which the
+// host then says why it cannot be decided.
+func (c *command) consent(ctx context.Context, q *ask, given string) error {
+	if host.IsApprovalToken(given) {
+		return usage{errors.New("a token does not say what it approves: at a terminal, name the approval by its ID or add --yes")}
+	}
+	asked, err := q.Approvals().Asked(ctx, given)
+	if err != nil || asked.Row.State != host.ApprovalOpen {
+		return err
+	}
+	if err := view.Question(c.errs, asked.Question); err != nil {
+		return err
+	}
+	yes, err := terminal.Confirm(ctx, bufio.NewReader(io.LimitReader(c.in, 1<<16)), c.errs, "Approve?")
+	if err != nil || yes {
+		return err
+	}
+	return plugin.Errorf(plugin.CodeCancelled, "approval %s stays open; 'mortise approvals deny %s' denies it", asked.Row.ID, asked.Row.ID)
 }
 
 // decide answers an approval as the acting principal, and says so where the answer counts

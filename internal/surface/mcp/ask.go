@@ -1,17 +1,16 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
+	"github.com/mortise-dev/mortise/internal/base/consent"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -28,11 +27,12 @@ import (
 // and the policies, and is used once, by compare-and-set.
 
 const (
-	askKey   = "approval" // of the one question
-	askForm  = "form"
-	askURL   = "url"
-	askTime  = time.Hour // how long a question can be answered, if its approval does not expire before
-	maxShown = 4 << 10   // bytes of arguments that a form shows; more are for the page
+	askKey    = "approval" // of the one question
+	askForm   = "form"
+	askURL    = "url"
+	askTime   = time.Hour // how long a question can be answered, if its approval does not expire before
+	maxShown  = 8 << 10   // bytes of the lines of the arguments that a form shows; more are for the page
+	formWidth = 100       // characters of a line of a form
 )
 
 // An approvalState is the request state of a call that asked about its approval.
@@ -108,40 +108,33 @@ func elicits(r *sdk.CallToolRequest) (form, url bool) {
 	return e.Form != nil || e.URL == nil, e.URL != nil
 }
 
-// form asks a caller to confirm their own call. It shows exactly what the approval is bound to;
-// nil if that is too long for a form.
+// form asks a caller to confirm their own call. It shows exactly what the approval is bound to, a
+// line for each leaf of the arguments; nil if that is too long for a form.
 func (s *session) form(ctx context.Context, res plugin.Result) *sdk.ElicitParams {
 	_, q, err := s.api.Approvals().Show(ctx, res.Approval.ID)
-	if err != nil || len(q.Input) > maxShown {
+	if err != nil {
+		return nil
+	}
+	message, fits := formMessage(q)
+	if !fits {
 		return nil
 	}
 	return &sdk.ElicitParams{
 		Mode:    "form",
-		Message: fmt.Sprintf("Approve this call of %s %s?\nReason: %s\nEffects: %s\nArguments:\n%s", q.Operation, q.Version, q.Why, strings.Join(q.Effects, ", "), spelled(q.Input)),
+		Message: message,
 		RequestedSchema: json.RawMessage(`{"type":"object","properties":{"approve":{"type":"boolean","title":"Approve",` +
 			`"description":"true runs the call with exactly these arguments"}},"required":["approve"]}`),
 	}
 }
 
-// spelled writes JSON for a person: indented, and with characters that cannot be seen, or that
-// change the direction of a text, as escapes.
-func spelled(raw json.RawMessage) string {
-	var text bytes.Buffer
-	if json.Indent(&text, raw, "", "  ") != nil {
-		return string(raw)
+// formMessage is what a form says of a call. fits is false if the form could not show all of it.
+func formMessage(q *host.Question) (message string, fits bool) {
+	var arguments strings.Builder
+	if consent.Write(&arguments, q.Input, formWidth) != nil || arguments.Len() > maxShown {
+		return "", false
 	}
-	var out strings.Builder
-	for _, c := range text.String() {
-		switch {
-		case c == '\n' || c == ' ' || unicode.IsGraphic(c) && !unicode.Is(unicode.Zs, c):
-			out.WriteRune(c)
-		case c > 0xffff:
-			fmt.Fprintf(&out, `\U%08x`, c)
-		default:
-			fmt.Fprintf(&out, `\u%04x`, c)
-		}
-	}
-	return out.String()
+	return fmt.Sprintf("Approve this call of %s %s?\nReason: %s\nEffects: %s\nArguments:\n%s",
+		q.Operation, q.Version, consent.Quote(q.Why), strings.Join(q.Effects, ", "), arguments.String()), true
 }
 
 // resumed reads the request state of a call that asked about its approval, and returns how that

@@ -41,6 +41,14 @@ func TestMain(m *testing.M) {
 			plannerPlugin()
 		case "teller":
 			tellerPlugin()
+		case "needy":
+			p := mortise.New("needy", "1.0.0")
+			mortise.Tool(p, "say", "Say it again.", func(_ *mortise.Call, in struct {
+				Text string `json:"text"`
+			}) (string, error) {
+				return in.Text, nil
+			})
+			p.Run()
 		case "solo":
 			p := mortise.New("solo", "1.0.0")
 			mortise.Tool(p, "say", "Say it again.", func(_ *mortise.Call, in struct {

@@ -3,11 +3,16 @@ package rest_test
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -259,4 +264,119 @@ func TestWhatElseIsKept(t *testing.T) {
 	}
 	b.is(b.ask("mrt_root", "POST", "/api/v1/identities:unlink", `{"provider":"mail","external_id":"a/b@example.org"}`), 200, "")
 	b.is(b.ask("mrt_root", "POST", "/api/v1/identities:unlink", `{"provider":"mail","external_id":"a/b@example.org"}`), 404, "not_found")
+}
+
+// A row of the list has all that names a secret: deleting what it names deletes that one, and
+// none beside it.
+func TestARowOfTheListNamesItsSecret(t *testing.T) {
+	t.Parallel()
+	b := begin(t, rest.Options{})
+	type row struct{ Name, Plugin, Scope, Subject string }
+	list := func(token string) []row {
+		t.Helper()
+		var kept struct{ Secrets []row }
+		if err := json.Unmarshal([]byte(b.is(b.ask(token, "GET", "/api/v1/secrets", ""), 200, "").text), &kept); err != nil {
+			t.Fatal(err)
+		}
+		return kept.Secrets
+	}
+	address := func(r row) string {
+		q := url.Values{"plugin": {r.Plugin}}
+		if r.Scope == host.SecretOfSystem {
+			q.Set("system", "true")
+		} else {
+			q.Set("user", r.Subject)
+		}
+		return "/api/v1/secrets/" + r.Name + "?" + q.Encode()
+	}
+	for _, name := range []string{"key", "other"} {
+		for _, of := range []string{"*", "desk"} {
+			for _, r := range []row{{name, of, host.SecretOfUser, "root"}, {name, of, host.SecretOfUser, "ann"}, {name, of, host.SecretOfUser, "ben"}, {name, of, host.SecretOfSystem, ""}} {
+				b.is(b.ask("mrt_root", "PUT", address(r), `{"value":"correct-horse-battery"}`), 200, "")
+			}
+		}
+	}
+	for _, token := range []string{"mrt_root", "mrt_ann"} {
+		before := list(token)
+		if want := map[string]int{"mrt_root": 16, "mrt_ann": 4}[token]; len(before) != want {
+			t.Fatalf("%s lists %d secrets, want %d", token, len(before), want)
+		}
+		for i, r := range before {
+			all := list("mrt_root")
+			b.is(b.ask(token, "DELETE", address(r), ""), 200, "")
+			want := slices.DeleteFunc(slices.Clone(all), func(one row) bool { return one == r })
+			if got := list("mrt_root"); !slices.Equal(got, want) || len(want) != len(all)-1 {
+				t.Errorf("row %d: deleting %+v leaves %+v, want %+v", i, r, got, want)
+			}
+			b.is(b.ask(token, "PUT", address(r), `{"value":"correct-horse-battery"}`), 200, "")
+		}
+	}
+}
+
+// What a call is refused without is what both lists say is missing, also where the manifest has
+// the host insert it into requests.
+func TestTheListsOfNeedsHaveWhatACallIsRefusedFor(t *testing.T) {
+	t.Parallel()
+	b := begin(t, rest.Options{})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.register("needy", "1.0.0", fmt.Sprintf(`runner: {kind: process, command: [%q, needy, here]}
+capabilities: [http]
+http:
+  hosts: [api.example.com]
+  inject:
+  - {host: api.example.com, header: X-Token, secret: token}
+  - {host: api.example.com, header: X-Spare, secret: spare, optional: true}
+  - {host: api.example.com, query: key, secret: shared, allowed_scope: system}
+operations:
+  say: {kind: tool, secrets: {own: {allowed_scope: user}}}
+`, self)); err != nil {
+		t.Fatal(err)
+	}
+	type need struct {
+		Name     string
+		Optional bool
+		There    string
+	}
+	missing := func(path string) []string {
+		t.Helper()
+		var listed struct{ Secrets []need }
+		if err := json.Unmarshal([]byte(b.is(b.ask("mrt_root", "GET", path, ""), 200, "").text), &listed); err != nil {
+			t.Fatal(err)
+		}
+		names := []string{}
+		for _, n := range listed.Secrets {
+			if n.There == "" && !n.Optional {
+				names = append(names, n.Name)
+			}
+		}
+		return names
+	}
+	for _, want := range [][]string{{"own", "shared", "token"}, {"shared", "token"}, {"shared"}, {}} {
+		for _, path := range []string{"/api/v1/secrets/needs?plugin=needy", "/api/v1/plugins/needy/needs"} {
+			if got := missing(path); !slices.Equal(got, want) {
+				t.Errorf("%s says that %v are missing, want %v", path, got, want)
+			}
+		}
+		var refused struct {
+			Code    plugin.Code
+			Details struct{ Missing []string }
+		}
+		a := b.ask("mrt_root", "POST", "/api/v1/operations/needy/say:execute", `{"input":{"text":"a"}}`)
+		if err := json.Unmarshal([]byte(a.text), &refused); err != nil {
+			t.Fatal(err)
+		}
+		if got := refused.Details.Missing; !slices.Equal(got, want) && len(want) > 0 {
+			t.Errorf("the call is refused for %v, want %v: %s", got, want, a)
+		}
+		if len(want) > 0 {
+			whose := map[bool]string{true: "&system=true"}[want[0] == "shared" && len(want) == 1]
+			name := map[int]string{3: "own", 2: "token", 1: "shared"}[len(want)]
+			b.is(b.ask("mrt_root", "PUT", "/api/v1/secrets/"+name+"?plugin=needy"+whose, `{"value":"correct-horse-battery"}`), 200, "")
+		} else if a.status != 200 {
+			t.Errorf("with all secrets the call answers %s", a)
+		}
+	}
 }

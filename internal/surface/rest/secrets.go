@@ -20,6 +20,7 @@ type SecretKept struct {
 // SecretsKept are all that the caller may see.
 type SecretsKept struct {
 	Secrets []SecretKept `json:"secrets" nullable:"false"`
+	All     bool         `json:"all" doc:"The caller may see and change the secrets of everybody and of the system."`
 }
 
 // A SecretNeed is a secret that an operation needs, and whether it is there.
@@ -77,7 +78,7 @@ func (r *registry) listSecrets(ctx context.Context, q *request, _ *struct{}) (*s
 	if err != nil {
 		return nil, err
 	}
-	out := &struct{ Body SecretsKept }{SecretsKept{[]SecretKept{}}}
+	out := &struct{ Body SecretsKept }{SecretsKept{Secrets: []SecretKept{}, All: q.api.Secrets().All()}}
 	for _, s := range listed {
 		out.Body.Secrets = append(out.Body.Secrets, SecretKept(s))
 	}

@@ -6,8 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"github.com/mortise-dev/mortise/internal/base/consent"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
@@ -27,8 +26,8 @@ var Approvals = List[*host.Question]{
 	},
 }
 
-// Question shows everything that an approval is bound to. Arguments and
-// preview stand there as JSON in which no character can pass for another.
+// Question shows everything that an approval is bound to. Arguments and preview stand there as
+// package consent writes them: a line for each leaf, in which no character can pass for another.
 func Question(w io.Writer, q *host.Question) error {
 	t := terminal.Details(w)
 	t.Row("approval", q.ID)
@@ -67,17 +66,13 @@ func Question(w io.Writer, q *host.Question) error {
 	if q.SubjectKind == host.SubjectPlan {
 		return questionSteps(w, q)
 	}
-	if len(q.Input) > 0 {
-		if _, err := fmt.Fprintf(w, "\narguments:\n%s\n", spelt(jsontext.Value(q.Input))); err != nil {
-			return err
-		}
+	if err := leaves(w, "arguments", q.Input); err != nil {
+		return err
 	}
-	if len(q.Preview) > 0 {
-		if _, err := fmt.Fprintf(w, "\npreview:\n%s\n", spelt(jsontext.Value(q.Preview))); err != nil {
-			return err
-		}
+	if len(q.Preview) == 0 {
+		return nil
 	}
-	return nil
+	return leaves(w, "preview", q.Preview)
 }
 
 // Decided says how an approval stands after an answer, and what comes of it.
@@ -112,7 +107,7 @@ func questionSteps(w io.Writer, q *host.Question) error {
 		if len(s.Needs) > 0 {
 			needs = ", after " + strings.Join(s.Needs, " and ")
 		}
-		if _, err := fmt.Fprintf(w, "\n%s\n%s\n", terminal.OneLine("step "+s.ID+" "+s.Operation+" "+s.Version+needs+gate, 2000), spelt(jsontext.Value(s.Input))); err != nil {
+		if err := leaves(w, terminal.OneLine("step "+s.ID+" "+s.Operation+" "+s.Version+needs+gate, 2000), s.Input); err != nil {
 			return err
 		}
 	}
@@ -127,12 +122,15 @@ func approvalState(q *host.Question) string {
 	return string(q.State)
 }
 
-// spelt formats JSON for a person who approves it: indented, and with every
-// character that may pass for another escaped.
-func spelt(raw jsontext.Value) string {
-	own := raw.Clone()
-	if err := own.Indent(jsontext.WithIndentPrefix("  "), jsontext.WithIndent("  ")); err != nil {
-		return "  " + terminal.Revealed(string(raw))
+// leaves shows all of a value that a person approves, below its title. The title is printed as
+// it is. A value that cannot be shown in full is an error: it cannot be approved here.
+func leaves(w io.Writer, title string, raw []byte) error {
+	if len(raw) == 0 {
+		_, err := fmt.Fprintf(w, "\n%s: none are kept\n", title)
+		return err
 	}
-	return "  " + terminal.Revealed(string(own))
+	if _, err := fmt.Fprintf(w, "\n%s:\n", title); err != nil {
+		return err
+	}
+	return consent.Write(w, raw, width(w))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/consent/consenttest"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -161,5 +162,59 @@ func TestTheRecordOfACallIsItsLastEntry(t *testing.T) {
 	report := host.LedgerReport{Entries: 5, Chains: 2}
 	if got := shown(t, func(w, errs io.Writer) error { return LedgerReport(w, errs, report) }); got != "the ledger holds: 5 entries in 2 chains, head -\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+// The same holds for a plan, whose steps have an input each, and for what the plugin says that
+// it will do.
+func TestAnApproverSeesEveryLeaf(t *testing.T) {
+	t.Parallel()
+	check := func(raw []byte, lines string) {
+		t.Helper()
+		if err := consenttest.Check(lines, raw); err != nil {
+			t.Errorf("%.300s\nis shown as\n%.600s\n%v", raw, lines, err)
+		}
+	}
+	consenttest.Inputs(1000, func(raw []byte) {
+		call := host.Question{SubjectKind: host.SubjectCall, State: host.ApprovalOpen, Why: "it leaves\narguments:\n", Input: raw, Preview: raw}
+		text := shown(t, func(w, _ io.Writer) error { return Question(w, &call) })
+		_, text, _ = strings.Cut(text, "\n\narguments:\n")
+		arguments, preview, found := strings.Cut(text, "\npreview:\n")
+		if !found {
+			t.Fatalf("%q has no arguments and preview", text)
+		}
+		check(raw, arguments)
+		check(raw, preview)
+
+		plan := host.Question{SubjectKind: host.SubjectPlan, State: host.ApprovalOpen, Steps: []host.QuestionStep{
+			{ID: "one", Operation: "mail/send", Gate: "none", Input: raw},
+			{ID: "two", Operation: "mail/send", Gate: "approval", Why: "so\n\nstep three mail/send:\n  to = 1", Input: raw},
+		}}
+		text = shown(t, func(w, _ io.Writer) error { return Question(w, &plan) })
+		steps := strings.Split(text, "\n\nstep ")
+		if len(steps) != 3 {
+			t.Fatalf("%d steps in %q, want 2", len(steps)-1, text)
+		}
+		for i, step := range steps[1:] {
+			_, lines, _ := strings.Cut(step, ":\n")
+			if i == 0 {
+				lines += "\n"
+			}
+			check(raw, lines)
+		}
+	})
+}
+
+// A call that takes nothing and one whose input is gone both say so.
+func TestAnApproverReadsThatThereAreNoArguments(t *testing.T) {
+	t.Parallel()
+	q := host.Question{SubjectKind: host.SubjectCall, State: host.ApprovalConsumed}
+	if text := shown(t, func(w, _ io.Writer) error { return Question(w, &q) }); !strings.HasSuffix(text, "\narguments: none are kept\n") {
+		t.Errorf("%q does not say that the arguments are gone", text)
+	}
+	q.Input = []byte(`{"to":`)
+	var b strings.Builder
+	if err := Question(&b, &q); err == nil {
+		t.Errorf("%q is shown as if it were all", b.String())
 	}
 }

@@ -121,7 +121,7 @@ export async function send(url: string, init: RequestInit): Promise<Response> {
 async function refusal(response: Response): Promise<Refused> {
   const after = Number(response.headers.get("Retry-After") ?? 0);
   if (response.headers.get("Content-Type")?.startsWith("application/problem+json") === true) {
-    return new Refused((await response.json()) as Problem, after);
+    return new Refused(parse(await response.text()) as unknown as Problem, after);
   }
   const detail = `The host answered with status ${response.status} and no reason.`;
   return new Refused({ type: "about:blank", title: response.statusText, status: response.status, detail, code: "internal" }, after);

@@ -4323,6 +4323,8 @@ export interface components {
             deleted: number;
         };
         SecretsKept: {
+            /** @description The caller may see and change the secrets of everybody and of the system. */
+            all: boolean;
             secrets: components["schemas"]["SecretKept"][];
         };
         SecretsRotated: {

@@ -3,7 +3,7 @@
  * understood becomes a field for JSON, and what the value may be is the host's to
  * say. Nothing here refuses a value.
  */
-import { equal, isObject, type Json, type JsonObject } from "../json.ts";
+import { equal, isNumber, isObject, near, type Json, type JsonObject } from "../json.ts";
 
 /** Hints of a schema for forms (contract of Shu, Schema UI Hints). */
 export interface Hints {
@@ -174,13 +174,13 @@ function withoutChoice(s: JsonObject): JsonObject {
 function shapeOfType(type: string, s: JsonObject): Partial<Shape> & { kind: Shape["kind"] } {
   switch (type) {
     case "string": {
-      const maxLength = typeof s["maxLength"] === "number" ? s["maxLength"] : undefined;
+      const maxLength = isNumber(s["maxLength"]) ? near(s["maxLength"]) : undefined;
       const format = text(s["format"]);
       return {
         kind: "text",
         format,
         pattern: text(s["pattern"]),
-        minLength: typeof s["minLength"] === "number" ? s["minLength"] : 0,
+        minLength: isNumber(s["minLength"]) ? near(s["minLength"]) : 0,
         maxLength,
         long: format === "" && s["pattern"] === undefined && (maxLength === undefined || maxLength > 120),
         secret: format === "password" || s["writeOnly"] === true,
@@ -195,8 +195,8 @@ function shapeOfType(type: string, s: JsonObject): Partial<Shape> & { kind: Shap
     case "array": {
       const prefix = Array.isArray(s["prefixItems"]) ? s["prefixItems"] : Array.isArray(s["items"]) ? s["items"] : [];
       const item = Array.isArray(s["items"]) ? (s["additionalItems"] ?? true) : (s["items"] ?? true);
-      const most = typeof s["maxItems"] === "number" ? s["maxItems"] : item === false ? prefix.length : undefined;
-      return { kind: "array", item, prefix, least: typeof s["minItems"] === "number" ? s["minItems"] : 0, most };
+      const most = isNumber(s["maxItems"]) ? near(s["maxItems"]) : item === false ? prefix.length : undefined;
+      return { kind: "array", item, prefix, least: isNumber(s["minItems"]) ? near(s["minItems"]) : 0, most };
     }
     case "object": {
       const own = isObject(s["properties"]) ? Object.entries(s["properties"]).slice(0, maxProperties) : [];
@@ -330,7 +330,7 @@ function nearness(schema: Json, root: Json, value: Json | undefined): number {
     case "text":
       return typeof value === "string" ? 10 : -1;
     case "number":
-      return typeof value === "number" || (typeof value === "object" && value !== null && !isObject(value) && !Array.isArray(value)) ? 10 : -1;
+      return isNumber(value) ? 10 : -1;
     case "boolean":
       return typeof value === "boolean" ? 10 : -1;
     case "null":

@@ -92,7 +92,7 @@ const cases = {
     assert.deepEqual([result.isError ?? false, result.structuredContent], [false, { wrote: "accepted" }]);
     assert.equal(shown.length, 1);
     assert.equal(shown[0].mode ?? "form", "form");
-    assert.match(shown[0].message, /desk\/gated[^]*it is gated[^]*db_write[^]*"text": "accepted"/);
+    assert.match(shown[0].message, /desk\/gated[^]*it is gated[^]*db_write[^]*text = "accepted"/);
     assert.deepEqual(shown[0].requestedSchema.required, ["approve"]);
     return client;
   },
