@@ -18,7 +18,7 @@ const (
 )
 
 const (
-	perStep = 16      // instructions that a step pays for
+	perStep = 16      // instructions or comparisons that a step pays for
 	direct  = 1 << 16 // instructions up to which a match is not interrupted
 	alone   = 1 << 24 // steps of [Foreign.MatchString], which gets none
 )

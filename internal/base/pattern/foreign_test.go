@@ -47,7 +47,7 @@ var hard = []struct{ name, matcher, pattern, text string }{
 	{"a thousand of any", "Match", `.{500}[ab].{499}c`, strings.Repeat("a", 1<<20)},
 	{"alternatives", "Match", `(a|aa|aaa|b.{900})*c`, strings.Repeat("a", 1<<20)},
 	{"groups", "Submatch", `([^/]+)([^/]+)([^/]+)/`, strings.Repeat("x", 1<<20)},
-	{"ten double stars", "Path", strings.Repeat("**/", 10) + "x", strings.Repeat("a/", 1000) + "b"},
+	{"ten double stars", "Path", strings.Repeat("**/", 10) + "x", strings.Repeat("a/", 20_000) + "b"},
 	{"double stars and globs", "Path", strings.Repeat("**/*a*/", 10) + "x", strings.Repeat("aaaaaaaa/", 1000) + "b"},
 }
 
@@ -80,7 +80,7 @@ func TestStarsDoNotMultiply(t *testing.T) {
 		{"paths", "Path", strings.Repeat("**/", 30) + "x", strings.Repeat("a/", 100) + "b"},
 		{"paths with globs", "Path", strings.Repeat("**/*a*/", 30) + "x", strings.Repeat("a/", 100) + "b"},
 	} {
-		most := 4 * (len(c.pattern) + 2) * (len(c.text) + 1)
+		most := (len(c.pattern) + 2) * (len(c.text) + 1)
 		work := budget.NewSteps(t.Context(), most)
 		if matchers[c.matcher](t, work, c.pattern, c.text) || work.Err() != nil {
 			t.Errorf("%s: %v after %d steps, want an answer", c.name, work.Err(), most)

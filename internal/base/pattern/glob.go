@@ -45,8 +45,8 @@ type starred interface {
 // place. So the work is bounded by the product of both, however many stars there are.
 func match[P starred](work *budget.Steps, p P, parts, pieces int) bool {
 	at, piece, last, mark := 0, 0, -1, 0
-	for piece < pieces {
-		if !work.Take(1) {
+	for n := 0; piece < pieces; n++ {
+		if n%perStep == 0 && !work.Take(1) {
 			return false
 		}
 		if at < parts && p.star(at) {
@@ -81,15 +81,15 @@ func Like(work *budget.Steps, pattern, text string) bool {
 		return work.Take(1+(len(text)+len(pattern))/perStep) && strings.Contains(text, pattern)
 	}
 	pattern = "%" + pattern + "%"
-	return match(work, like{pattern, text}, len(pattern), len(text))
+	return match(work, &like{pattern, text}, len(pattern), len(text))
 }
 
 // like is a pattern of LIKE and a text, by their bytes.
 type like struct{ pattern, text string }
 
-func (l like) star(at int) bool { return l.pattern[at] == '%' }
+func (l *like) star(at int) bool { return l.pattern[at] == '%' }
 
-func (l like) fits(at, piece int) int {
+func (l *like) fits(at, piece int) int {
 	switch l.pattern[at] {
 	case '_':
 		return l.skip(piece)
@@ -99,7 +99,7 @@ func (l like) fits(at, piece int) int {
 	return -1
 }
 
-func (l like) skip(piece int) int {
+func (l *like) skip(piece int) int {
 	_, size := utf8.DecodeRuneInString(l.text[piece:])
 	return piece + size
 }
