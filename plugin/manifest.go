@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 )
@@ -275,8 +276,9 @@ type Observability struct {
 // A Schema accepts or refuses a JSON value.
 type Schema interface {
 	// Check returns nil if value fits, and otherwise an error whose text names
-	// the place by JSON pointer and says why.
-	Check(value []byte) error
+	// the place by JSON pointer and says why. Its work is bounded by the size of
+	// the value, and ends with ctx.
+	Check(ctx context.Context, value []byte) error
 }
 
 // A Target is what a call's operation was resolved to: one operation of one

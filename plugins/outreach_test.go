@@ -549,7 +549,7 @@ func TestAdaptersMapEventsToRequests(t *testing.T) {
 			Key string `json:"idempotency_key"`
 		}
 		res := s.must(c.operation, s.example(c.dir, c.example), "", &got)
-		if err := published.Check(res.Data); err != nil {
+		if err := published.Check(t.Context(), res.Data); err != nil {
 			t.Errorf("%s: %v", c.example, err)
 		}
 		if got.Intent.Type != c.intent || got.Principal.Provider != c.provider || got.Principal.ID != c.user || got.Key == "" {

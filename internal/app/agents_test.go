@@ -327,7 +327,7 @@ func fits(t *testing.T, e *event.Event, payload string) bool {
 	}
 	compiled, err := schema.Compile(e.Schema())
 	if err == nil {
-		err = compiled.Check([]byte(payload))
+		err = compiled.Check(t.Context(), []byte(payload))
 	}
 	if err != nil {
 		t.Logf("%s does not fit its schema: %v", e.Name, err)

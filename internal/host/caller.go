@@ -3,10 +3,10 @@ package host
 import (
 	"cmp"
 	"context"
-	"path"
 	"slices"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -82,10 +82,7 @@ func (c Caller) Has(scope string) bool {
 // Covers reports whether a token is for an operation, plugin/operation, as far as its list
 // of operations goes.
 func (c Caller) Covers(operation string) bool {
-	return len(c.Operations) == 0 || slices.ContainsFunc(c.Operations, func(pattern string) bool {
-		fits, err := path.Match(pattern, operation)
-		return err == nil && fits
-	})
+	return len(c.Operations) == 0 || slices.ContainsFunc(c.Operations, func(glob string) bool { return pattern.Glob(glob, operation) })
 }
 
 // mayCall refuses a call that the token of the caller is not for, on the record. A

@@ -155,7 +155,7 @@ func (f Feeds) prepared(ctx context.Context, t *plugin.Target, n *NewFeed, writt
 	if err != nil {
 		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", t.Name(), err)
 	}
-	if err := t.Input.Check(orEmpty(input)); err != nil && len(gaps) == 0 && !t.Operation.Advisory {
+	if err := t.Input.Check(ctx, orEmpty(input)); err != nil && len(gaps) == 0 && !t.Operation.Advisory {
 		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", t.Name(), err)
 	}
 	return input, overlay, nil
@@ -445,7 +445,7 @@ func (f Feeds) ofTurn(ctx context.Context, id, prompt, spec, zone string) (Feed,
 	if err != nil {
 		return Feed{}, err
 	}
-	if err := t.Input.Check(input); err != nil {
+	if err := t.Input.Check(ctx, input); err != nil {
 		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", t.Name(), err)
 	}
 	call := &plugin.Call{Tenant: f.g.Tenant, Principal: f.by, Origin: plugin.OriginFeed, Operation: t.Name(), Input: input}

@@ -157,7 +157,7 @@ func fits(t *testing.T, raw []byte, value jsontext.Value) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Check(value); err != nil {
+	if err := s.Check(t.Context(), value); err != nil {
 		t.Errorf("%s %v", value, err)
 	}
 }

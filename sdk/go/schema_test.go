@@ -286,10 +286,10 @@ func TestSchemasAcceptWhatTheCodecWrites(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: the codec does not write it: %v", typ, err)
 			}
-			if err := writes.Check(value); err != nil {
+			if err := writes.Check(t.Context(), value); err != nil {
 				t.Fatalf("%v\nwrites %s\nschema %s\n%v", typ, value, raw, err)
 			}
-			if err := reads.Check(value); err != nil {
+			if err := reads.Check(t.Context(), value); err != nil {
 				t.Fatalf("%v\nwrites %s\nand the schema of the input is %s\n%v", typ, value, read, err)
 			}
 			if missing := mortise.Missing(typ, value); missing != "" {
@@ -303,7 +303,7 @@ func TestSchemasAcceptWhatTheCodecWrites(t *testing.T) {
 				t.Fatalf("%v\nwrites %s\nand does not read it: %v", typ, value, err)
 			}
 			twice, err := mortise.Encode(again.Elem().Interface())
-			if err != nil || writes.Check(twice) != nil {
+			if err != nil || writes.Check(t.Context(), twice) != nil {
 				t.Fatalf("%v\nwrites %s\nreads %s, %v", typ, value, twice, err)
 			}
 		}
@@ -346,7 +346,7 @@ func TestSchemaAndCodecRefuseTheSameInputs(t *testing.T) {
 		`{"must":"a","by":{"anything":{"must":1}}}`:                true,
 		`{"must":"a","may":{"must":"b","may":{"must":"c","x":1}}}`: false,
 	} {
-		if err := s.Check([]byte(value)); (err == nil) != fits {
+		if err := s.Check(t.Context(), []byte(value)); (err == nil) != fits {
 			t.Errorf("%s: the schema says %v", value, err)
 		}
 		if got := string(c.ask("execute", params("op", value))); strings.Contains(got, "succeeded") != fits || !fits && !strings.Contains(got, "invalid_input") {

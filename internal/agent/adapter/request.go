@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 
@@ -46,7 +47,7 @@ func ParseRequest(output json.RawMessage) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Check(output); err != nil {
+	if err := s.Check(context.Background(), output); err != nil {
 		return nil, plugin.Errorf(plugin.CodeInvalidOutput, "what it makes of the event %w", err)
 	}
 	req := &Request{}

@@ -72,7 +72,7 @@ func (b *builder) build(ctx context.Context) ([]*step, error) {
 	if err := b.payloads(ctx, proposed); err != nil {
 		return nil, err
 	}
-	for _, stage := range []func(*step) error{b.refer, b.checkIn, b.decide} {
+	for _, stage := range []func(*step) error{b.refer, func(s *step) error { return b.checkIn(ctx, s) }, b.decide} {
 		for _, s := range b.steps {
 			if err := stage(s); err != nil {
 				return nil, inStep(s.id, err)
@@ -218,7 +218,7 @@ func (b *builder) ancestors(s *step) map[string]bool {
 
 // checkIn holds a payload against the operation's schema. One with references
 // is held against it when they are filled in, by the kernel.
-func (b *builder) checkIn(s *step) error {
+func (b *builder) checkIn(ctx context.Context, s *step) error {
 	if len(s.refs) > 0 || s.target.Operation.Advisory { // the plugin's own code decides
 		return nil
 	}
@@ -229,7 +229,7 @@ func (b *builder) checkIn(s *step) error {
 	if len(gaps) > 0 { // the host fills them in when the step runs, and holds it against the schema then
 		return nil
 	}
-	if err := s.target.Input.Check(s.input); err != nil {
+	if err := s.target.Input.Check(ctx, s.input); err != nil {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", s.target.Name(), err)
 	}
 	return nil

@@ -86,7 +86,7 @@ func ParseProposal(output json.RawMessage) (*Proposal, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Check(output); err != nil {
+	if err := s.Check(context.Background(), output); err != nil {
 		return nil, plugin.Errorf(plugin.CodeInvalidOutput, "the agent's answer %w", err)
 	}
 	p := &Proposal{}
@@ -100,7 +100,7 @@ func ParseProposal(output json.RawMessage) (*Proposal, error) {
 // says truly who gives it, proposes nothing that the agent may not propose, and
 // gives no reason that is not a fact of the input (see [Grounded]). What it
 // produced itself must fit the operation's own output schema.
-func (a *Agents) Judge(_ context.Context, t *plugin.Target, _ *plugin.Call, input, output json.RawMessage) error {
+func (a *Agents) Judge(ctx context.Context, t *plugin.Target, _ *plugin.Call, input, output json.RawMessage) error {
 	p, err := ParseProposal(output)
 	if err != nil {
 		return named(t.Name(), err)
@@ -127,7 +127,7 @@ func (a *Agents) Judge(_ context.Context, t *plugin.Target, _ *plugin.Call, inpu
 		if len(own) == 0 {
 			own = jsontext.Value("null")
 		}
-		if err := t.Output.Check(own); err != nil {
+		if err := t.Output.Check(ctx, own); err != nil {
 			return plugin.Errorf(plugin.CodeInvalidOutput, "%s: step_output %w", t.Name(), err)
 		}
 	}

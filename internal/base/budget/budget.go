@@ -10,6 +10,8 @@
 // A share is held only while the processor works on one value, and nothing is
 // waited for meanwhile: no call, no plugin, no other share. So waiting for a share
 // cannot deadlock, however calls are nested.
+//
+// [Steps] bounds the work itself, where a caller or a plugin chooses what it costs.
 package budget
 
 import (

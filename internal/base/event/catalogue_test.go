@@ -131,7 +131,7 @@ func TestExamplesFitTheirSchemas(t *testing.T) {
 			t.Fatalf("%s: %v", e.Name, err)
 		}
 		example := payload(t, e.Example)
-		if err := compiled.Check(json.RawMessage(example.Text())); err != nil {
+		if err := compiled.Check(t.Context(), json.RawMessage(example.Text())); err != nil {
 			t.Errorf("%s: %v", e.Name, err)
 		}
 		for name := range example.Members() {
@@ -140,11 +140,11 @@ func TestExamplesFitTheirSchemas(t *testing.T) {
 				t.Errorf("the example of %s has %s, which is no field", e.Name, name)
 				continue
 			}
-			err := compiled.Check(json.RawMessage(example.Without(name).Text()))
+			err := compiled.Check(t.Context(), json.RawMessage(example.Without(name).Text()))
 			if (err == nil) != e.Fields[i].Optional {
 				t.Errorf("%s without %s: %v", e.Name, name, err)
 			}
-			if kind := e.Fields[i].Type; kind != "any" && compiled.Check(json.RawMessage(example.With(name, "null").Text())) == nil {
+			if kind := e.Fields[i].Type; kind != "any" && compiled.Check(t.Context(), json.RawMessage(example.With(name, "null").Text())) == nil {
 				t.Errorf("%s: %s is a %s and may be null", e.Name, name, kind)
 			}
 		}

@@ -1,9 +1,11 @@
 package pack
 
 import (
-	"path"
 	"slices"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/base/budget"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // IgnoreFile is the name of the file that says what of a directory is no part of its
@@ -45,7 +47,7 @@ func ParseIgnored(text string) (Ignored, error) {
 		r.anywhere = !strings.Contains(line, "/")
 		r.parts = strings.Split(strings.TrimPrefix(line, "/"), "/")
 		for _, part := range r.parts {
-			if _, err := path.Match(part, ""); err != nil || part == "" {
+			if err := pattern.CheckGlob(part); err != nil || part == "" {
 				return nil, refused("%s, line %d: %q is no pattern", IgnoreFile, n+1, line)
 			}
 		}
@@ -55,45 +57,33 @@ func ParseIgnored(text string) (Ignored, error) {
 }
 
 // Has reports whether a file is left out: by itself, or with a directory above it, whose
-// files no rule takes back.
-func (i Ignored) Has(name string) bool {
+// files no rule takes back. Without a step left the answer does not count, and work has the
+// reason.
+func (i Ignored) Has(work *budget.Steps, name string) bool {
 	if name == IgnoreFile {
 		return true
 	}
 	steps := strings.Split(name, "/")
 	for n := 1; n <= len(steps); n++ {
-		if i.last(steps[:n], n < len(steps)) {
+		if i.last(work, steps[:n], n < len(steps)) {
 			return true
 		}
 	}
 	return false
 }
 
-func (i Ignored) last(steps []string, dir bool) bool {
+func (i Ignored) last(work *budget.Steps, steps []string, dir bool) bool {
 	for _, r := range slices.Backward(i) {
-		if (dir || !r.dir) && r.fits(steps) {
+		if (dir || !r.dir) && r.fits(work, steps) {
 			return !r.keep
 		}
 	}
 	return false
 }
 
-func (r rule) fits(steps []string) bool {
+func (r rule) fits(work *budget.Steps, steps []string) bool {
 	if r.anywhere {
-		return fits(r.parts, steps[len(steps)-1:])
+		steps = steps[len(steps)-1:]
 	}
-	return fits(r.parts, steps)
-}
-
-func fits(parts, steps []string) bool {
-	switch {
-	case len(parts) == 0:
-		return len(steps) == 0
-	case parts[0] == "**":
-		return fits(parts[1:], steps) || len(steps) > 0 && fits(parts, steps[1:])
-	case len(steps) == 0:
-		return false
-	}
-	matched, _ := path.Match(parts[0], steps[0])
-	return matched && fits(parts[1:], steps[1:])
+	return pattern.Path(work, r.parts, steps)
 }

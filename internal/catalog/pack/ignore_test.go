@@ -2,12 +2,16 @@ package pack_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/base/budget"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/catalog/pack"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -25,7 +29,7 @@ func TestWhatIsIgnored(t *testing.T) {
 		"docs/a.png": true, "docs/a/b/c.png": true, "other/a.png": false, "docs/a.txt": false,
 		".mortiseignore": true,
 	} {
-		if got := rules.Has(name); got != want {
+		if got := rules.Has(budget.NewSteps(t.Context(), 1000), name); got != want {
 			t.Errorf("%s is ignored: %t; want %t", name, got, want)
 		}
 	}
@@ -33,6 +37,32 @@ func TestWhatIsIgnored(t *testing.T) {
 		if _, err := pack.ParseIgnored(bad); plugin.CodeOf(err) != plugin.CodeInvalidInput {
 			t.Errorf("%q: %v", bad, err)
 		}
+	}
+}
+
+// Rules with many ** take no more work than their length times that of a path; what many
+// rules take together is bounded by the steps.
+func TestRulesDoNotMultiply(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("a/", 60) + "b"
+	rules, err := pack.ParseIgnored(strings.Repeat("**/", 10) + "x\n" + strings.Repeat("**/*a*/", 10) + "x\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := budget.NewSteps(t.Context(), 100_000)
+	if rules.Has(work, deep) || work.Err() != nil {
+		t.Errorf("%v; want that %s is not ignored", work.Err(), deep)
+	}
+	if rules, err = pack.ParseIgnored(strings.Repeat("**/*a*/x\n", 900)); err != nil {
+		t.Fatal(err)
+	}
+	work = budget.NewSteps(t.Context(), 10_000)
+	if rules.Has(work, deep); !errors.Is(work.Err(), budget.ErrSpent) {
+		t.Errorf("%v; want ErrSpent", work.Err())
+	}
+	long := strings.Repeat("a", pattern.MaxGlob+1)
+	if _, err := pack.ParseIgnored(long); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+		t.Errorf("a rule of %d bytes: %v", len(long), err)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/base/budget"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/pack"
 	"github.com/mortise-dev/mortise/plugin"
@@ -29,8 +31,11 @@ type Packed struct {
 	Secrets []string `json:"secrets_suspected"`
 }
 
-// maxIgnoreFile bounds what says which files are left out.
-const maxIgnoreFile = 64 << 10
+// Bounds of what says which files are left out.
+const (
+	maxIgnoreFile = 64 << 10
+	maxIgnoring   = 1 << 27 // steps of holding all files against it
+)
 
 // Pack writes the package of the plugin in dir to a package file called name: its files
 // but for those that no package has and those that .mortiseignore names, below one directory.
@@ -118,7 +123,7 @@ func packable(ctx context.Context, root *os.Root) ([]file, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	files, err := scan(ctx, ignoring{root.FS(), rules}, false)
+	files, err := scan(ctx, ignoring{root.FS(), rules, budget.NewSteps(ctx, maxIgnoring)}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -132,13 +137,20 @@ func packable(ctx context.Context, root *os.Root) ([]file, error) {
 type ignoring struct {
 	fs.FS
 	rules pack.Ignored
+	work  *budget.Steps
 }
 
 func (i ignoring) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(i.FS, name)
-	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
-		return !e.IsDir() && i.rules.Has(path.Join(name, e.Name()))
-	}), err
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return !e.IsDir() && i.rules.Has(i.work, path.Join(name, e.Name()))
+	})
+	if why := i.work.Err(); errors.Is(why, budget.ErrSpent) {
+		return nil, refused("holding the files against %s %s: write fewer rules, with fewer wildcards", pack.IgnoreFile, why)
+	} else if why != nil {
+		return nil, why
+	}
+	return entries, err
 }
 
 func readBounded(root *os.Root, name string, most int64) ([]byte, error) {
@@ -169,8 +181,8 @@ func looksSecret(root *os.Root, f file) (bool, error) {
 	if base == ".env.example" || base == ".env.sample" {
 		return false, nil
 	}
-	for _, pattern := range secretNames {
-		if matched, _ := path.Match(pattern, base); matched {
+	for _, secret := range secretNames {
+		if pattern.Glob(secret, base) {
 			return true, nil
 		}
 	}

@@ -99,13 +99,13 @@ func TestTargetHoldsWhatACallNeeds(t *testing.T) {
 	if target.Package != (plugin.Package{Digest: one.Digest, Dir: one.Path}) || target.Operation.Name != "send" {
 		t.Errorf("%+v", target)
 	}
-	if err := target.Input.Check([]byte(`{}`)); err != nil {
+	if err := target.Input.Check(t.Context(), []byte(`{}`)); err != nil {
 		t.Error(err)
 	}
-	if err := target.Input.Check([]byte(`1`)); err == nil {
+	if err := target.Input.Check(t.Context(), []byte(`1`)); err == nil {
 		t.Error("the input schema accepts a number")
 	}
-	if err := target.Output.Check([]byte(`"x"`)); err != nil {
+	if err := target.Output.Check(t.Context(), []byte(`"x"`)); err != nil {
 		t.Error(err)
 	}
 }

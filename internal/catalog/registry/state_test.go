@@ -116,7 +116,7 @@ func TestEnableAsksTheCodeForWhatIsOpen(t *testing.T) {
 	b.reopen()
 	before := b.described.Load()
 	target, err := b.Resolve(context.Background(), "p")
-	if err != nil || target.Operation.Kind != plugin.Operator || target.Input.Check([]byte(`1`)) == nil {
+	if err != nil || target.Operation.Kind != plugin.Operator || target.Input.Check(t.Context(), []byte(`1`)) == nil {
 		t.Errorf("%+v, %v", target, err)
 	}
 	if b.described.Load() != before {

@@ -115,7 +115,7 @@ func run(t *testing.T, dir string, m *plugin.Manifest) {
 		{`{"name":"` + strings.Repeat("ö", 100_000) + `"}`, `{"greeting":"Hello, ` + strings.Repeat("ö", 100_000) + `!"}`},
 		{example("request"), example("response")},
 	} {
-		if err := input.Check([]byte(c.in)); err != nil {
+		if err := input.Check(t.Context(), []byte(c.in)); err != nil {
 			t.Errorf("input %.200s: %v", c.in, err)
 		}
 		result, err := r.Run(t.Context(), target, &plugin.Call{ID: "c1", Tenant: "local", Operation: target.Name(), Input: []byte(c.in)}, nil)
@@ -123,14 +123,14 @@ func run(t *testing.T, dir string, m *plugin.Manifest) {
 			t.Errorf("%.200s: %v", c.in, err)
 			continue
 		}
-		if err := output.Check(result.Data); err != nil {
+		if err := output.Check(t.Context(), result.Data); err != nil {
 			t.Errorf("output %.200s: %v", result.Data, err)
 		}
 		if got, want := value(t, result.Data), value(t, []byte(c.want)); got != want {
 			t.Errorf("%.200s: it answers %.200s; want %.200s", c.in, got, want)
 		}
 	}
-	if err := input.Check([]byte(`{"nam":"Ada"}`)); err == nil {
+	if err := input.Check(t.Context(), []byte(`{"nam":"Ada"}`)); err == nil {
 		t.Error("an undeclared name is accepted")
 	}
 }

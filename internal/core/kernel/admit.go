@@ -22,7 +22,7 @@ func (a *attempt) admit(ctx context.Context) error {
 		return err
 	}
 	// Check in: the plugin never sees input its own schema refuses.
-	if err := a.checkIn(); err != nil {
+	if err := a.checkIn(ctx); err != nil {
 		return err
 	}
 	a.passed("validate")
@@ -47,13 +47,16 @@ func (a *attempt) brief(ctx context.Context) error {
 
 // checkIn holds the input against the operation's schema. One that leaves
 // something to the host is held against it when that is filled in.
-func (a *attempt) checkIn() error {
+func (a *attempt) checkIn(ctx context.Context) error {
 	gaps, err := placeholder.Gaps(a.target.Operation, a.call.Input)
 	if err != nil {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", a.target.Name(), err)
 	}
 	a.open = len(gaps) > 0
-	err = a.target.Input.Check(a.shown)
+	err = a.target.Input.Check(ctx, a.shown)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if budget.Exceeded(err) {
 		return plugin.Errorf(plugin.CodeInputTooLarge, "%s: the input %w", a.target.Name(), err)
 	}

@@ -88,7 +88,10 @@ func (a *attempt) equip(ctx context.Context) error {
 		return nil
 	}
 	// What does not fit may be a secret, so it is not said how.
-	if err := a.target.Input.Check(a.bound); err != nil && !a.target.Operation.Advisory {
+	if err := a.target.Input.Check(ctx, a.bound); err != nil && !a.target.Operation.Advisory {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: the input does not fit its schema once the host has filled in what it leaves open; 'mortise plugins show %s' has the schema",
 			a.target.Name(), a.target.Manifest.Name)
 	}

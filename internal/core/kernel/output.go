@@ -39,13 +39,14 @@ func (a *attempt) checkOut(ctx context.Context, res *plugin.Result) error {
 	if len(res.Data) == 0 {
 		res.Data = []byte("null")
 	}
+	ctx = context.WithoutCancel(ctx) // its answer came, whether a caller waits for it or not
 	if a.target.Operation.Kind == plugin.Agent && a.k.Agents != nil {
 		if err := a.k.Agents.Judge(ctx, a.target, a.call, a.call.Input, res.Data); err != nil {
 			res.Data = nil
 			return err
 		}
 		a.record.Randomness = randomness(res.Data)
-	} else if err := a.target.Output.Check(res.Data); budget.Exceeded(err) {
+	} else if err := a.target.Output.Check(ctx, res.Data); budget.Exceeded(err) {
 		return refuse(plugin.CodeOutputTooLarge, "the result %w", err)
 	} else if err != nil && !a.verbatim(res) && !a.advised("output", err) {
 		return refuse(plugin.CodeInvalidOutput, "output %w", err)

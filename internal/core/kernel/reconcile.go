@@ -108,7 +108,7 @@ func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *ledger.CallRo
 		if len(data) == 0 {
 			data = []byte("null")
 		}
-		if err := t.Output.Check(data); err != nil {
+		if err := t.Output.Check(context.WithoutCancel(ctx), data); err != nil {
 			return k.later(ctx, row, plugin.Errorf(plugin.CodeInvalidOutput, "%s: what it found out %w", t.Name(), err))
 		}
 		if _, err := canon.Hash(data); err != nil {
@@ -184,7 +184,7 @@ func (k *Kernel) settleable(ctx context.Context, row *ledger.CallRow, data json.
 	case err != nil:
 		return nil, plugin.Errorf(code, "the answer cannot be held against the output schema of %s %s: %w; call %s stays as it is", row.Operation, row.Version, err, row.ID)
 	}
-	if err := t.Output.Check(data); err != nil && !t.Operation.Advisory {
+	if err := t.Output.Check(ctx, data); err != nil && !t.Operation.Advisory {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the answer does not fit the output schema of %s %s: output %w; call %s stays as it is, and 'mortise plugins show %s' has the schema",
 			row.Operation, row.Version, err, row.ID, t.Manifest.Name)
 	}

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +13,8 @@ import (
 	"github.com/cedar-policy/cedar-go/x/exp/schema"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/validate"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // Schema is what policies can speak of, in Cedar's own notation.
@@ -76,8 +77,8 @@ func (s *statement) check(in source) (problems Problems) {
 	}
 	for _, uid := range entities(s.ast) {
 		if uid.Type == "Effects" {
-			for _, pattern := range effectPatterns(string(uid.ID)) {
-				if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			for _, glob := range effectPatterns(string(uid.ID)) {
+				if err := pattern.CheckGlob(glob); err != nil || glob == "" {
 					problems = append(problems, in.at(s.name, fmt.Sprintf("%q is no list of patterns, such as \"db_read, cache_*\"", uid.ID),
 						func(before, here, _ string) bool { return before == "::" && here == literal(uid.ID) }))
 				}

@@ -2,12 +2,12 @@ package policy
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/base/near"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // Known are the names that policies may speak of. Groups and roles are a closed
@@ -86,11 +86,11 @@ func (k Known) unknown(kind, name string) []miss {
 		return open("agent", name, k.Agents)
 	case "Effects":
 		var all []miss
-		for _, pattern := range strings.Split(name, ",") {
-			pattern = strings.TrimSpace(pattern)
-			fits := func(effect string) bool { ok, err := path.Match(pattern, effect); return err == nil && ok }
-			if k.Effects != nil && !slices.ContainsFunc(k.Effects, fits) && pattern != "*" {
-				all = append(all, open("effect", pattern, k.Effects)...)
+		for _, glob := range strings.Split(name, ",") {
+			glob = strings.TrimSpace(glob)
+			fits := func(effect string) bool { return pattern.Glob(glob, effect) }
+			if k.Effects != nil && !slices.ContainsFunc(k.Effects, fits) && glob != "*" {
+				all = append(all, open("effect", glob, k.Effects)...)
 			}
 		}
 		return all

@@ -2,11 +2,11 @@ package policy
 
 import (
 	"bytes"
-	"path"
 	"slices"
 
 	"github.com/cedar-policy/cedar-go/types"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -140,7 +140,7 @@ func aPlugin(m *plugin.Manifest) *resource {
 // fits reports whether every effect matches one of the patterns.
 func fits(patterns, effects []string) bool {
 	for _, effect := range effects {
-		if !slices.ContainsFunc(patterns, func(pattern string) bool { matched, _ := path.Match(pattern, effect); return matched }) {
+		if !slices.ContainsFunc(patterns, func(glob string) bool { return pattern.Glob(glob, effect) }) {
 			return false
 		}
 	}

@@ -2,12 +2,12 @@ package policy
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/cedar-policy/cedar-go/types"
 
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -63,12 +63,12 @@ func FromConfiguration(name string) bool {
 // rule and what is wrong with it.
 func CheckRules(rules []Rule) error {
 	for i, r := range rules {
-		for _, pattern := range slices.Concat(r.Operations, r.Principals, r.Effects) {
-			if _, err := path.Match(pattern, ""); err != nil || strings.TrimSpace(pattern) != pattern || pattern == "" {
-				return fmt.Errorf("%s, rule %d: %q is no pattern", allowList, i+1, pattern)
+		for _, glob := range slices.Concat(r.Operations, r.Principals, r.Effects) {
+			if err := pattern.CheckGlob(glob); err != nil || strings.TrimSpace(glob) != glob || glob == "" {
+				return fmt.Errorf("%s, rule %d: %q is no pattern", allowList, i+1, glob)
 			}
-			if strings.ContainsAny(pattern, `?[]\,`) {
-				return fmt.Errorf("%s, rule %d: %q is no pattern; only * has a meaning of its own", allowList, i+1, pattern)
+			if strings.ContainsAny(glob, `?[]\,`) {
+				return fmt.Errorf("%s, rule %d: %q is no pattern; only * has a meaning of its own", allowList, i+1, glob)
 			}
 		}
 		for _, name := range r.Principals {

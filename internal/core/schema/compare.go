@@ -1,11 +1,14 @@
 package schema
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mortise-dev/mortise/internal/base/budget"
 )
 
 // A Direction says which way values go, and so what breaks those who rely on a
@@ -60,7 +63,10 @@ func Compare(earlier, later []byte, d Direction) ([]Change, error) {
 	if same(before.root, after.root) {
 		return nil, nil
 	}
-	c := &comparison{direction: d, running: map[pair]bool{}, left: maxComparisons}
+	c := &comparison{
+		direction: d, running: map[pair]bool{}, left: maxComparisons,
+		work: budget.NewSteps(context.Background(), maxComparing),
+	}
 	if d == Input {
 		c.sub, c.sup = before, after
 	} else {
@@ -119,7 +125,9 @@ func parseSide(raw []byte) (*side, error) {
 	if _, err := Compile(raw); err != nil {
 		return nil, err
 	}
-	s := &side{root: true, compiler: newCompiler()}
+	compiler, expressions := newCompiler()
+	expressions.compiled = true // once, in Compile
+	s := &side{root: true, compiler: compiler}
 	if len(raw) > 0 {
 		var err error
 		if s.root, err = jsonschema.UnmarshalJSON(strings.NewReader(string(raw))); err != nil {

@@ -14,23 +14,25 @@ import (
 type verdict uint8
 
 const (
-	unsure  verdict = iota // the library is to say
+	unsure  verdict = iota // an evaluation is to say
 	fits                   // it is JSON, and fits
 	misfits                // it does not fit, if it is JSON
 )
 
-// Bounds of a machine; what is beyond them is the library's.
+// Bounds of a machine; what is beyond them is for an evaluation.
 const (
-	maxDepth   = 200 // of values, and of schemas that refer to each other
-	maxUnnamed = 64  // members of one object that its schema does not name
-	maxAgain   = 8   // how often each byte may be read on the average, for anyOf and its like
+	maxDepth   = 200     // of values, and of schemas that refer to each other
+	maxUnnamed = 64      // members of one object that its schema does not name
+	maxAgain   = 8       // how often each byte may be read on the average, for anyOf and its like
+	maxMatched = 1 << 20 // instructions of regular expressions
 )
 
 // A machine reads one value as a program says.
 type machine struct {
 	in    []byte
 	at    int
-	fuel  int       // how many bytes of strings, and other values, may still be read
+	fuel  int       // how many bytes and values may still be read
+	match int       // how many instructions of regular expressions may still be matched
 	names []unnamed // of the objects that it is in
 	text  []byte    // a string whose escapes are resolved
 }
@@ -48,7 +50,7 @@ var machines = sync.Pool{New: func() any { return new(machine) }}
 func (p *program) fits(value []byte) bool {
 	m := machines.Get().(*machine)
 	defer machines.Put(m)
-	m.in, m.at, m.fuel = value, 0, maxAgain*(len(value)+256)
+	m.begin(value)
 	defer func() { m.in = nil; clear(m.names[:cap(m.names)]); m.names = m.names[:0] }()
 	if m.value(p, 0) != fits {
 		return false
@@ -57,12 +59,17 @@ func (p *program) fits(value []byte) bool {
 	return m.at == len(m.in)
 }
 
+// begin gives a machine a value.
+func (m *machine) begin(value []byte) {
+	m.in, m.at, m.fuel, m.match = value, 0, maxAgain*(len(value)+256), maxMatched
+}
+
 // anything is a program that everything fits.
 var anything = &program{types: kindAll, most: math.MaxInt, longest: math.MaxInt, long: math.MaxInt}
 
 // value reads one value. Where it says that the value fits, the machine is behind it.
 func (m *machine) value(p *program, depth int) verdict {
-	if depth > maxDepth || p.unsure {
+	if m.fuel--; m.fuel < 0 || depth > maxDepth || p.unsure {
 		return unsure
 	}
 	m.space()
@@ -74,9 +81,6 @@ func (m *machine) value(p *program, depth int) verdict {
 	}
 	if p.ref != nil && p.alone {
 		return m.value(p.ref, depth+1)
-	}
-	if m.fuel--; m.fuel < 0 {
-		return unsure
 	}
 	start := m.at
 	if v := m.own(p, depth); v != fits {
@@ -200,7 +204,7 @@ func (m *machine) object(p *program, depth int) verdict {
 		return misfits // an enum with objects is unsure
 	}
 	if p.format != nil {
-		return unsure // formats are of strings; the library knows
+		return unsure // formats are of strings; the evaluation knows
 	}
 	var seen [maxMembers / 64]uint64
 	first := len(m.names)
@@ -268,7 +272,11 @@ func (m *machine) memberValue(p *program, name []byte, at int, named bool, depth
 		described = true
 	}
 	for _, pattern := range p.patterns {
-		if !pattern.name.Match(name) {
+		found, told := pattern.name.Within(&m.match, name)
+		if !told {
+			return unsure
+		}
+		if !found {
 			continue
 		}
 		m.at, described = start, true
@@ -347,7 +355,16 @@ func (m *machine) string(p *program) verdict {
 			return misfits
 		}
 	}
-	if p.pattern != nil && !p.pattern.Match(text) || p.format != nil && p.format(string(text)) != nil {
+	if p.pattern != nil {
+		found, told := p.pattern.Within(&m.match, text)
+		if !told {
+			return unsure
+		}
+		if !found {
+			return misfits
+		}
+	}
+	if p.format != nil && p.format(string(text)) != nil {
 		return misfits
 	}
 	return fits
@@ -403,6 +420,7 @@ func (m *machine) space() {
 		switch m.in[m.at] {
 		case ' ', '\t', '\n', '\r':
 			m.at++
+			m.fuel--
 		default:
 			return
 		}

@@ -32,14 +32,8 @@ func (m *machine) number(p *program) verdict {
 	if m.in[start] == '-' {
 		n = -n
 	}
-	if p.simple != nil {
-		found := false
-		for _, one := range p.simple.numbers {
-			found = found || one == n
-		}
-		if !found {
-			return misfits
-		}
+	if p.simple != nil && !p.simple.numbers[n] {
+		return misfits
 	}
 	b := p.whole
 	return judged(b == nil || n >= b.least && n <= b.greatest && (b.divisor == 0 || n%b.divisor == 0))
@@ -64,6 +58,7 @@ func (m *machine) digits() (whole, exponent bool, digits int, ok bool) {
 			m.at++
 		}
 		digits += m.at - start
+		m.fuel -= m.at - start
 		return m.at - start
 	}
 	m.is('-')

@@ -4,26 +4,27 @@ import (
 	"encoding/json"
 	"math"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // A program is a schema that is checked against a value as it is spelled, without
 // decoding it. It says that the value fits, that it does not, or that it cannot tell. Of
-// these only the first is an answer to a caller: whatever does not fit for sure goes to the
-// library, which has the last word and makes the messages.
+// these only the first is an answer to a caller: whatever does not fit for sure is decoded for an
+// evaluation, which has the last word and makes the messages.
 //
 // It knows type; enum and const of strings, whole numbers, booleans and null; properties,
 // patternProperties, additionalProperties, required, minProperties, maxProperties; items,
 // prefixItems, additionalItems, minItems, maxItems; minLength, maxLength, pattern, format;
 // the bounds of numbers, and multipleOf of whole ones; $ref, allOf, anyOf, oneOf, not, if,
-// then and else. A part of a schema that has any other keyword is the library's.
+// then and else. A part of a schema that has any other keyword is the evaluation's.
 type program struct {
-	unsure bool  // it is the library's
+	unsure bool  // it is the evaluation's
 	always *bool // it is a boolean schema
 
 	types  kinds
@@ -46,7 +47,7 @@ type program struct {
 	longest  int
 
 	short, long int // in characters
-	pattern     *regexp.Regexp
+	pattern     *pattern.Foreign
 
 	whole   *wholeBounds // nil where there are none
 	decimal *decimalBounds
@@ -63,14 +64,14 @@ type member struct {
 
 // A patterned is a schema for members with certain names.
 type patterned struct {
-	name   *regexp.Regexp
+	name   *pattern.Foreign
 	schema *program
 }
 
 // A simple is the values of an enum that are no containers.
 type simple struct {
 	texts   map[string]bool
-	numbers []int64
+	numbers map[int64]bool
 	null    bool
 	yes, no bool
 }
@@ -140,7 +141,7 @@ func (all programmer) of(s *jsonschema.Schema) *program {
 	}
 	p.ref, p.alone = all.of(s.Ref), s.Ref != nil && s.DraftVersion < 2019
 	p.enumerate(s)
-	p.unsure = p.unsure || p.alone && (p.types != kindAll || p.simple != nil || p.format != nil) // the library looks at these first
+	p.unsure = p.unsure || p.alone && (p.types != kindAll || p.simple != nil || p.format != nil) // the evaluation looks at these first
 	all.object(p, s)
 	all.array(p, s)
 	p.text(s)
@@ -171,7 +172,7 @@ func (p *program) enumerate(s *jsonschema.Schema) {
 	default:
 		return
 	}
-	p.simple = &simple{texts: map[string]bool{}}
+	p.simple = &simple{texts: map[string]bool{}, numbers: map[int64]bool{}}
 	for _, value := range values {
 		switch v := value.(type) {
 		case nil:
@@ -183,7 +184,7 @@ func (p *program) enumerate(s *jsonschema.Schema) {
 		case float64, json.Number:
 			n, ok := wholeOf(rational(v))
 			p.unsure = p.unsure || !ok
-			p.simple.numbers = append(p.simple.numbers, n)
+			p.simple.numbers[n] = true
 		default:
 			p.unsure = true
 		}
@@ -222,7 +223,7 @@ func (all programmer) object(p *program, s *jsonschema.Schema) {
 	}
 	p.unsure = p.unsure || len(p.members) > maxMembers
 	for name, schema := range s.PatternProperties {
-		re, ok := name.(*regexp.Regexp)
+		re, ok := name.(*pattern.Foreign)
 		p.unsure = p.unsure || !ok
 		p.patterns = append(p.patterns, patterned{re, all.of(schema)})
 	}
@@ -288,7 +289,7 @@ func (p *program) text(s *jsonschema.Schema) {
 		p.long = *s.MaxLength
 	}
 	if s.Pattern != nil {
-		re, ok := s.Pattern.(*regexp.Regexp)
+		re, ok := s.Pattern.(*pattern.Foreign)
 		p.pattern, p.unsure = re, p.unsure || !ok
 	}
 }

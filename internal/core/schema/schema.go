@@ -8,6 +8,7 @@ package schema
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,10 +22,15 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/mortise-dev/mortise/internal/base/budget"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
-// MaxBytes is the largest schema that is compiled.
-const MaxBytes = 1 << 20
+// Bounds of a schema that is compiled.
+const (
+	MaxBytes   = 1 << 20
+	maxParts   = 4000    // objects and booleans: the compiler compares each with all others
+	maxRegexps = 400_000 // instructions of its regular expressions together, each counted twice
+)
 
 // An error's text names maxReasons places and counts the rest; the error itself has maxPlaces.
 const (
@@ -36,6 +42,7 @@ const (
 type Schema struct {
 	compiled *jsonschema.Schema // nil accepts every JSON value
 	program  *program
+	dynamic  bool // what a part of it means depends on how that was reached
 }
 
 // Any accepts every JSON value.
@@ -59,7 +66,11 @@ func Compile(raw []byte) (*Schema, error) {
 	default:
 		return nil, errors.New("a JSON Schema is an object or a boolean")
 	}
-	compiler := newCompiler()
+	parts, dynamic := scan(doc)
+	if parts > maxParts {
+		return nil, fmt.Errorf("the schema has %d parts; at most %d are accepted", parts, maxParts)
+	}
+	compiler, expressions := newCompiler()
 	if err := compiler.AddResource(resource, doc); err != nil {
 		return nil, err
 	}
@@ -67,18 +78,67 @@ func Compile(raw []byte) (*Schema, error) {
 	if err != nil {
 		return nil, explainCompile(err)
 	}
-	return &Schema{compiled, programmer{}.of(compiled)}, nil
+	expressions.compiled = true
+	return &Schema{compiled, programmer{}.of(compiled), dynamic}, nil
+}
+
+// scan counts the objects and booleans of a schema, and reports whether what a part of it means
+// may depend on how that was reached: it has a reference of that kind, or one to a schema of the
+// specification, which has some.
+func scan(doc any) (parts int, dynamic bool) {
+	visit := func(inner any) {
+		more, is := scan(inner)
+		parts, dynamic = parts+more, dynamic || is
+	}
+	switch doc := doc.(type) {
+	case bool:
+		parts++
+	case []any:
+		for _, inner := range doc {
+			visit(inner)
+		}
+	case map[string]any:
+		parts++
+		for name, inner := range doc {
+			to, _ := inner.(string)
+			dynamic = dynamic || name == "$dynamicRef" || name == "$recursiveRef" || name == "$ref" && !strings.HasPrefix(to, "#")
+			visit(inner)
+		}
+	}
+	return parts, dynamic
 }
 
 // resource is what a compiler calls the one schema it has.
 const resource = "mortise:///schema"
 
-func newCompiler() *jsonschema.Compiler {
+func newCompiler() (*jsonschema.Compiler, *regexps) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.AssertFormat()
 	compiler.UseLoader(noLoader{})
-	return compiler
+	expressions := &regexps{left: maxRegexps}
+	compiler.UseRegexpEngine(expressions.compile)
+	return compiler, expressions
+}
+
+// regexps compiles the regular expressions of a schema, and then those that values are, which
+// the format regex wants.
+type regexps struct {
+	left     int  // instructions
+	compiled bool // the schema is
+}
+
+func (r *regexps) compile(text string) (jsonschema.Regexp, error) {
+	re, err := pattern.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	if !r.compiled {
+		if r.left -= re.Size(); r.left < 0 {
+			return nil, errors.New("the regular expressions of the schema are too large together")
+		}
+	}
+	return re, nil
 }
 
 // noLoader refuses every reference that leads out of the schema.
@@ -90,7 +150,10 @@ func (noLoader) Load(url string) (any, error) {
 
 // Check returns nil if the JSON value fits. A value that does not is told by a [*Misfit],
 // which names the places by JSON pointer with the reason at each.
-func (s *Schema) Check(value []byte) error {
+//
+// The work is bounded by the size of the value, whatever the schema is, and ends with ctx. A
+// value that would take more is refused.
+func (s *Schema) Check(ctx context.Context, value []byte) error {
 	if s.compiled == nil {
 		return nil
 	}
@@ -104,18 +167,30 @@ func (s *Schema) Check(value []byte) error {
 	if weight > small {
 		weight = budget.Weigh(value).Tree()
 	}
-	err := budget.Do(weight, func() error {
+	return budget.Do(weight, func() error {
 		decoded, err := decode(value)
 		if err != nil {
 			return err
 		}
-		return s.compiled.Validate(decoded)
+		return s.hold(decoded, func(steps int) *budget.Steps { return budget.NewSteps(ctx, steps) }, len(value))
 	})
-	var invalid *jsonschema.ValidationError
-	if errors.As(err, &invalid) {
-		return explain(invalid)
+}
+
+// hold returns why a decoded value of so many bytes does not fit, nil if it does. Finding the
+// reasons is work of its own.
+func (s *Schema) hold(value any, work func(steps int) *budget.Steps, bytes int) error {
+	steps := freeSteps + byteSteps*bytes
+	e := newEvaluation(work(steps), s.dynamic)
+	fits := e.evaluate(&frame{schema: s.compiled, value: value, fresh: true})
+	if err := e.work.Err(); err != nil {
+		return unchecked(err)
 	}
-	return err
+	if fits {
+		return nil
+	}
+	e.work, e.misfit = work(steps/8), &Misfit{}
+	e.evaluate(&frame{schema: s.compiled, value: value, fresh: true, tells: true})
+	return e.misfit.done(e.work.Err() != nil)
 }
 
 // small is up to which size a value is not weighed.
@@ -124,7 +199,10 @@ const small = 16 << 10
 // decode reads one JSON value. Numbers are doubles, which is quick, unless one
 // has more digits than a double keeps: then all stay as they are spelled.
 func decode(raw []byte) (any, error) {
-	long, huge := numbers(raw)
+	long, many, huge := numbers(raw)
+	if many {
+		return nil, fmt.Errorf("a number has more than %d digits", maxDigits)
+	}
 	if huge {
 		return nil, fmt.Errorf("a number has an exponent beyond %d", maxExponent)
 	}
@@ -136,13 +214,16 @@ func decode(raw []byte) (any, error) {
 	return value, err
 }
 
-// maxExponent is the greatest that a number may have. A number is compared as a fraction,
-// whose digits take memory and time by its exponent.
-const maxExponent = 999
+// Bounds of a number. It is compared as a fraction, whose digits take memory and time: by the
+// square of their number, and by an exponent of few bytes.
+const (
+	maxDigits   = 1000
+	maxExponent = 999
+)
 
 // numbers looks for sixteen digits in a row, or an exponent, which text may have
-// too; and whether a number has an exponent that is too large.
-func numbers(raw []byte) (long, huge bool) {
+// too; and whether a number has too many digits, or too large an exponent.
+func numbers(raw []byte) (long, many, huge bool) {
 	digits, exponent, inText := 0, -1, false // exponent counts its digits
 	for i := 0; i < len(raw); i++ {
 		c := raw[i]
@@ -151,6 +232,7 @@ func numbers(raw []byte) (long, huge bool) {
 			if digits++; digits == 16 {
 				long = true
 			}
+			many = many || digits > maxDigits && !inText
 			if exponent >= 0 && (exponent > 0 || c != '0') {
 				exponent++
 			}
@@ -167,7 +249,7 @@ func numbers(raw []byte) (long, huge bool) {
 			inText = inText != (c == '"')
 		}
 	}
-	return long, huge
+	return long, many, huge
 }
 
 // A Place is one place of a value that does not fit, and why.
@@ -181,6 +263,7 @@ type Place struct {
 type Misfit struct {
 	Places []Place // up to 32, sorted by their pointers
 	more   int     // how many beyond those
+	open   bool    // there may be others
 }
 
 // Error implements error: "at /pointer: reason" for each place.
@@ -190,44 +273,59 @@ func (m *Misfit) Error() string {
 		reasons = append(reasons, fmt.Sprintf("at %s: %s", cmp.Or(p.Pointer, "the top"), p.Reason))
 	}
 	text := strings.Join(reasons, "; ")
-	if more := m.more + len(m.Places) - len(reasons); more > 0 {
+	more := m.more + len(m.Places) - len(reasons)
+	switch {
+	case m.open:
+		text += fmt.Sprintf("; and at least %d more", more)
+	case more > 0:
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text
 }
 
-// explain turns the tree of causes into places, for its leaves.
+// add notes a place. Beyond maxPlaces it counts.
+func (m *Misfit) add(path []string, why jsonschema.ErrorKind) {
+	if len(m.Places) == maxPlaces {
+		m.more++
+		return
+	}
+	place := Place{Pointer: pointer(path), Reason: cutTo(why.LocalizedString(message.NewPrinter(language.English)), maxReason)}
+	switch k := why.(type) {
+	case *kind.Required:
+		place.Members = k.Missing
+	case *kind.DependentRequired:
+		place.Members = k.Missing
+	case *kind.Dependency:
+		place.Members = k.Missing
+	case *kind.AdditionalProperties:
+		place.Members = k.Properties
+	}
+	m.Places = append(m.Places, place)
+}
+
+// done returns the misfit once all places are noted, or those that there were steps for.
+func (m *Misfit) done(open bool) *Misfit {
+	if m.open = open; len(m.Places) == 0 {
+		m.Places = []Place{{Reason: "the value does not fit the schema"}}
+	}
+	slices.SortStableFunc(m.Places, func(a, b Place) int { return strings.Compare(a.Pointer, b.Pointer) })
+	return m
+}
+
+// explain turns the tree of causes of the library into places, for its leaves.
 func explain(err *jsonschema.ValidationError) *Misfit {
 	m := &Misfit{}
-	printer := message.NewPrinter(language.English)
 	var walk func(*jsonschema.ValidationError)
 	walk = func(e *jsonschema.ValidationError) {
-		if len(e.Causes) > 0 {
-			for _, cause := range e.Causes {
-				walk(cause)
-			}
-			return
+		for _, cause := range e.Causes {
+			walk(cause)
 		}
-		if len(m.Places) == maxPlaces {
-			m.more++
-			return
+		if len(e.Causes) == 0 {
+			m.add(e.InstanceLocation, e.ErrorKind)
 		}
-		place := Place{Pointer: pointer(e.InstanceLocation), Reason: e.ErrorKind.LocalizedString(printer)}
-		switch k := e.ErrorKind.(type) {
-		case *kind.Required:
-			place.Members = k.Missing
-		case *kind.DependentRequired:
-			place.Members = k.Missing
-		case *kind.Dependency:
-			place.Members = k.Missing
-		case *kind.AdditionalProperties:
-			place.Members = k.Properties
-		}
-		m.Places = append(m.Places, place)
 	}
 	walk(err)
-	slices.SortStableFunc(m.Places, func(a, b Place) int { return strings.Compare(a.Pointer, b.Pointer) }) // the library's order changes from time to time
-	return m
+	return m.done(false)
 }
 
 // explainCompile makes the library's error about a schema readable: the place

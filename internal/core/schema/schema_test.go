@@ -22,13 +22,13 @@ func TestBothDraftsAreUnderstood(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if err := s.Check([]byte(c.fits)); err != nil {
+		if err := s.Check(t.Context(), []byte(c.fits)); err != nil {
 			t.Errorf("%s: %s refused: %v", c.name, c.fits, err)
 		}
 		if c.reason == "" {
 			continue
 		}
-		if err := s.Check([]byte(c.not)); err == nil || !strings.Contains(err.Error(), c.reason) {
+		if err := s.Check(t.Context(), []byte(c.not)); err == nil || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: %s gave %v, want %q in it", c.name, c.not, err, c.reason)
 		}
 	}
@@ -57,7 +57,7 @@ func TestManyReasonsAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Check([]byte(`["a","b","c","d","e","f","g"]`))
+	err = s.Check(t.Context(), []byte(`["a","b","c","d","e","f","g"]`))
 	if err == nil || !strings.Contains(err.Error(), "and 2 more") {
 		t.Errorf("got %v", err)
 	}
@@ -74,7 +74,7 @@ func TestLongNumbersStayExact(t *testing.T) {
 		`[9007199254740992]`: true, `[9007199254740993]`: false, `[1.0]`: true, `[1.5]`: false, `[1e2]`: true, `[1e400]`: false,
 		`[0.1234567890123456789]`: false, `[90071992547409920.0]`: false, `["9007199254740993"]`: false,
 	} {
-		if err := s.Check([]byte(value)); (err == nil) != fits {
+		if err := s.Check(t.Context(), []byte(value)); (err == nil) != fits {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
@@ -92,7 +92,7 @@ func BenchmarkCheck(b *testing.B) {
 	value := []byte("{" + text.String()[1:] + "}")
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.Check(value); err != nil {
+		if err := s.Check(b.Context(), value); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -112,7 +112,7 @@ func TestAnExponentIsBounded(t *testing.T) {
 		{`{"a":1e999}`, true}, {`{"a":1e000000000999}`, true}, {`{"a":1E-999}`, true}, {`{"a\"1e9999":1e2}`, true},
 		{`{"a":1e1000}`, false}, {`{"a":1e+99999999}`, false}, {`{"a":1.5E-99999999}`, false}, {`{"a":12e000001000}`, false}, {`{"\\":1e99999999}`, false},
 	} {
-		if err := s.Check([]byte(c.value)); (err == nil) != c.fits {
+		if err := s.Check(t.Context(), []byte(c.value)); (err == nil) != c.fits {
 			t.Errorf("%s: %v", c.value, err)
 		}
 	}

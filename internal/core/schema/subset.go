@@ -8,12 +8,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/base/budget"
 )
 
 // Bounds of one comparison. What is beyond them counts as unclear.
 const (
 	maxComparisons = 20_000
 	maxNested      = 64
+	maxComparing   = 1 << 22 // steps of holding values against schemas
 )
 
 // A comparison finds out whether every value that sub accepts is accepted by
@@ -23,6 +26,7 @@ type comparison struct {
 	sub, sup  *side
 	running   map[pair]bool // for schemas that contain themselves
 	left      int           // comparisons that may still be made
+	work      *budget.Steps // of the values that are held against a schema
 }
 
 // A pair is two schemas that are being compared.
@@ -159,14 +163,14 @@ func (c *comparison) each(sub, sup node, values []any, path []string) []Change {
 	}
 	var lost []string
 	for _, value := range values {
-		own, err := accepts(sub, value)
+		own, err := c.accepts(sub, value)
 		if err != nil {
 			return one(c.unclear(path, keyword, "its values cannot be held against the other schema"))
 		}
 		if !own {
 			continue
 		}
-		other, err := accepts(sup, value)
+		other, err := c.accepts(sup, value)
 		if err != nil {
 			return one(c.unclear(path, keyword, "its values cannot be held against the other schema"))
 		}
@@ -185,12 +189,14 @@ func (c *comparison) each(sub, sup node, values []any, path []string) []Change {
 }
 
 // accepts reports whether a value fits one schema of a side.
-func accepts(n node, value any) (bool, error) {
+func (c *comparison) accepts(n node, value any) (bool, error) {
 	compiled, err := n.side.compiler.Compile(resource + (&url.URL{Fragment: n.at}).String())
 	if err != nil {
 		return false, err
 	}
-	return compiled.Validate(value) == nil, nil
+	e := newEvaluation(c.work, true)
+	fits := e.evaluate(&frame{schema: compiled, value: value, fresh: true})
+	return fits, c.work.Err()
 }
 
 // branches returns the alternatives of which a value of n fits at least one.

@@ -43,8 +43,9 @@ func TestThePublicSuite(t *testing.T) {
 				for _, one := range group.Tests {
 					cases++
 					verdict := programs(s, one.Data)
-					fit := s.Check(one.Data) == nil
-					if fit != one.Valid || verdict == fits && !one.Valid || verdict == misfits && one.Valid {
+					fit := s.Check(t.Context(), one.Data) == nil
+					evaluated := (&Schema{compiled: s.compiled, dynamic: s.dynamic}).Check(t.Context(), one.Data) == nil
+					if fit != one.Valid || s.compiled != nil && evaluated != one.Valid || verdict == fits && !one.Valid || verdict == misfits && one.Valid {
 						t.Errorf("%s, %s: %s: %s: the schema says %v, its program %d, the suite %v", draft.name, filepath.Base(file), group.Description, one.Description, fit, verdict, one.Valid)
 					}
 					if verdict != unsure {
@@ -65,7 +66,8 @@ func programs(s *Schema, value []byte) verdict {
 	if s.program == nil {
 		return unsure
 	}
-	m := &machine{in: value, fuel: maxAgain * (len(value) + 256)}
+	m := &machine{}
+	m.begin(value)
 	v := m.value(s.program, 0)
 	if m.space(); v == fits && m.at != len(m.in) {
 		return unsure

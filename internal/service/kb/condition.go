@@ -6,6 +6,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/base/budget"
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // Fields are those of one kind of thing that is found by them (Shu, host.kb).
@@ -43,7 +46,7 @@ const maxPattern = 4096
 type Condition struct {
 	of    Fields
 	field string
-	meets func(value any) bool
+	meets func(work *budget.Steps, value any) bool // false without a step
 }
 
 // Condition reads a condition; code is invalid_field, invalid_operator or
@@ -70,28 +73,31 @@ func (of Fields) Condition(field, operator string, value json.RawMessage) (c *Co
 	case "array has_key", "object has_key":
 		text, isText := wanted.(string)
 		wants = unless(isText, "text")
-		c.meets = func(value any) bool { return hasKey(value, text) }
+		c.meets = func(work *budget.Steps, value any) bool { return hasKey(work, value, text) }
 	case "array contains":
 		_, isList := wanted.([]any)
 		wants = unless(isList, "a list")
-		c.meets = func(value any) bool { return contained(value, wanted) }
+		c.meets = func(work *budget.Steps, value any) bool { return contained(work, value, wanted) }
 	case "array has_any":
 		list, isList := wanted.([]any)
 		wants = unless(isList, "a list")
-		c.meets = func(value any) bool {
-			return slices.ContainsFunc(list, func(one any) bool { text, isText := one.(string); return isText && hasKey(value, text) })
+		c.meets = func(work *budget.Steps, value any) bool {
+			return slices.ContainsFunc(list, func(one any) bool { text, isText := one.(string); return isText && hasKey(work, value, text) })
 		}
 	case "object contains":
 		_, isObject := wanted.(map[string]any)
 		wants = unless(isObject, "an object")
-		c.meets = func(value any) bool {
+		c.meets = func(work *budget.Steps, value any) bool {
 			_, isObject := value.(map[string]any)
-			return isObject && contained(value, wanted)
+			return isObject && contained(work, value, wanted)
 		}
 	case "object path_contains":
 		var path []string
 		path, wanted, wants = pathOf(wanted)
-		c.meets = func(value any) bool { at, found := under(value, path); return found && contained(at, wanted) }
+		c.meets = func(work *budget.Steps, value any) bool {
+			at, found := under(value, path)
+			return found && contained(work, at, wanted)
+		}
 	}
 	if wants != "" {
 		return nil, "invalid_value", fmt.Errorf("the value of %s %s is %s", field, operator, wants)
@@ -107,64 +113,40 @@ func unless(is bool, wants string) string {
 }
 
 // textMeets compares texts; % and _ in what is looked for are wildcards, as in LIKE.
-func textMeets(operator, text string) func(any) bool {
-	if operator == "eq" {
-		return func(value any) bool { return value == text }
+func textMeets(operator, text string) func(*budget.Steps, any) bool {
+	switch operator {
+	case "eq":
+		return func(_ *budget.Steps, value any) bool { return value == text }
+	case "icontains":
+		text = strings.ToLower(text)
 	}
-	fold := func(s string) string { return s }
-	if operator == "icontains" {
-		fold = strings.ToLower
-	}
-	plain, pattern := !strings.ContainsAny(text, "%_"), []rune("%"+fold(text)+"%")
-	return func(value any) bool {
+	return func(work *budget.Steps, value any) bool {
 		is, isText := value.(string)
-		switch {
-		case !isText:
-			return false
-		case plain:
-			return strings.Contains(fold(is), fold(text))
+		if operator == "icontains" {
+			is = strings.ToLower(is)
 		}
-		return like([]rune(fold(is)), pattern)
+		return isText && pattern.Like(work, text, is)
 	}
-}
-
-// like matches a pattern of LIKE: it goes back to the last % where the rest does
-// not fit.
-func like(text, pattern []rune) bool {
-	t, p, star, mark := 0, 0, -1, 0
-	for t < len(text) {
-		switch {
-		case p < len(pattern) && pattern[p] == '%':
-			star, mark, p = p, t, p+1
-		case p < len(pattern) && (pattern[p] == '_' || pattern[p] == text[t]):
-			t, p = t+1, p+1
-		case star >= 0:
-			mark++
-			t, p = mark, star+1
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '%' {
-		p++
-	}
-	return p == len(pattern)
 }
 
 // hasKey reports whether an object has a member, or an array a text.
-func hasKey(value any, key string) bool {
+func hasKey(work *budget.Steps, value any, key string) bool {
 	switch v := value.(type) {
 	case map[string]any:
 		_, has := v[key]
 		return has
 	case []any:
-		return slices.Contains(v, any(key))
+		return work.Take(1+len(v)/16) && slices.Contains(v, any(key))
 	}
 	return false
 }
 
-// contained reports whether a value holds all that another says, at any depth.
-func contained(value, part any) bool {
+// contained reports whether a value holds all that another says, at any depth. Each part of
+// one may be held against each of the other.
+func contained(work *budget.Steps, value, part any) bool {
+	if !work.Take(1) {
+		return false
+	}
 	switch p := part.(type) {
 	case map[string]any:
 		v, isObject := value.(map[string]any)
@@ -172,7 +154,7 @@ func contained(value, part any) bool {
 			return false
 		}
 		for name, want := range p {
-			if has, found := v[name]; !found || !contained(has, want) {
+			if has, found := v[name]; !found || !contained(work, has, want) {
 				return false
 			}
 		}
@@ -183,14 +165,14 @@ func contained(value, part any) bool {
 			return false
 		}
 		for _, want := range p {
-			if !slices.ContainsFunc(v, func(has any) bool { return contained(has, want) }) {
+			if !slices.ContainsFunc(v, func(has any) bool { return contained(work, has, want) }) {
 				return false
 			}
 		}
 		return true
 	}
 	if list, isList := value.([]any); isList {
-		return slices.ContainsFunc(list, func(has any) bool { return reflect.DeepEqual(has, part) })
+		return work.Take(len(list)) && slices.ContainsFunc(list, func(has any) bool { return reflect.DeepEqual(has, part) })
 	}
 	return reflect.DeepEqual(value, part)
 }

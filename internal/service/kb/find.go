@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -20,6 +22,7 @@ const (
 	maxFound      = 20_000    // that are put in order
 	maxFindBytes  = 256 << 20 // of text that is looked through
 	findOrderRune = 64        // of a field, by which findings are ordered
+	findSteps     = 1 << 25   // of holding values against the condition
 )
 
 // A Finding asks for what meets a condition, a page of it.
@@ -144,12 +147,13 @@ type finder struct {
 	matches []match
 	labels  []string
 	read    int // bytes of text
+	work    *budget.Steps
 }
 
 // Find returns what meets a condition, in the order of its field, and what all of
 // it is tainted with. It reads everything there is in those knowledge bases.
 func (b *Bases) Find(ctx context.Context, tenant string, ask Finding) (Found, []string, error) {
-	f := &finder{Bases: b, tenant: tenant, ask: ask}
+	f := &finder{Bases: b, tenant: tenant, ask: ask, work: budget.NewSteps(ctx, findSteps)}
 	for i := range ask.Bases {
 		if err := f.base(ctx, i); err != nil {
 			return Found{}, f.labels, err
@@ -231,8 +235,12 @@ func (f *finder) take(i int, row *documentRow, n int64, value any, size int) err
 	if f.read += size; f.read > maxFindBytes {
 		return plugin.Errorf(plugin.CodeLimitExceeded, "the knowledge bases hold more than the %d MiB that a search by a field looks through: bind fewer of them", maxFindBytes>>20)
 	}
-	if !f.ask.Condition.meets(value) {
-		return nil
+	meets := f.ask.Condition.meets(f.work, value)
+	switch err := f.work.Err(); {
+	case errors.Is(err, budget.ErrSpent):
+		return plugin.Errorf(plugin.CodeLimitExceeded, "a search for this value %w: look for one that is shorter or has fewer wildcards, or bind fewer knowledge bases", err)
+	case err != nil || !meets:
+		return err
 	}
 	if len(f.matches) == maxFound {
 		return plugin.Errorf(plugin.CodeLimitExceeded, "more than %d match: ask for less", maxFound)

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/service/kb"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // TestConditionsOfPublishedHosts: which fields there are, which operators each
@@ -90,5 +92,24 @@ func TestFindingByAField(t *testing.T) {
 	}
 	if third, _ := find(kb.OfDocuments, "title", "contains", `"Lamp"`, 9, false); len(third.Results) != 0 || third.Total != 25 {
 		t.Errorf("a page that there is not: %+v", third)
+	}
+}
+
+// A pattern of 4,000 bytes that nearly fits everywhere is given up, and a search ends with the
+// call that asked for it.
+func TestASearchForACostlyPatternIsRefused(t *testing.T) {
+	t.Parallel()
+	b := open(t, nil)
+	ingest(t, b, text("s", strings.Repeat("a", 1<<20)))
+	bases, err := b.Named(t.Context(), "t", []string{"notes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := kb.OfDocuments.Condition("content", "contains", json.RawMessage(`"`+strings.Repeat("a", 4000)+`_b"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.Find(t.Context(), "t", kb.Finding{Bases: bases, Condition: c}); plugin.CodeOf(err) != plugin.CodeLimitExceeded || !strings.Contains(err.Error(), "fewer wildcards") {
+		t.Errorf("%v; want limit_exceeded", err)
 	}
 }

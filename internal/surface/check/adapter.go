@@ -39,7 +39,7 @@ func (t *trial) adapter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.judge(maps, fits.Check(a.Data))
+	t.judge(maps, fits.Check(ctx, a.Data))
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -173,7 +174,7 @@ func (t *mill) exampleFits(name, against string, fits *schema.Schema) []finding 
 	if fits == nil {
 		return []finding{bad(name, "there is no usable %s to hold it against", against)}
 	}
-	if err := fits.Check(raw); err != nil {
+	if err := fits.Check(context.Background(), raw); err != nil {
 		return []finding{bad(name, "%v", err)}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,7 +38,7 @@ type example struct {
 
 // examples returns the examples of op. Where there are none, the empty input is
 // one for a tool whose schema takes it.
-func examples(s registry.Shown, op *plugin.Operation) ([]example, error) {
+func examples(ctx context.Context, s registry.Shown, op *plugin.Operation) ([]example, error) {
 	entries, err := entriesOf(s.Path, "examples")
 	if err != nil && !isFile(s.Path) {
 		return nil, err
@@ -61,7 +62,7 @@ func examples(s registry.Shown, op *plugin.Operation) ([]example, error) {
 			return nil, fmt.Errorf("examples/%s: %w", entry.Name(), err)
 		}
 		if response, err := read(s.Path, "examples/"+stem+answer); err == nil {
-			if err := out.Check(response); err != nil {
+			if err := out.Check(ctx, response); err != nil {
 				return nil, fmt.Errorf("examples/%s: %w", stem+answer, err)
 			}
 			if answer == ".output.json" {
@@ -77,7 +78,7 @@ func examples(s registry.Shown, op *plugin.Operation) ([]example, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.Check([]byte("{}")) == nil {
+	if in.Check(ctx, []byte("{}")) == nil {
 		found = append(found, example{input: []byte("{}")})
 	}
 	return found, nil

@@ -43,7 +43,7 @@ func (h *handlers) check(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if err == nil {
-			err = got.fits(eventOf(s))
+			err = got.fits(ctx, eventOf(s))
 		}
 		if err != nil {
 			h.tell(name, hears, Fail, story(h.dir, err))
@@ -92,7 +92,7 @@ func (h *handlers) ask(ctx context.Context, s event.Subscription, p *event.Paylo
 }
 
 // fits holds what is carried on against what the event carries.
-func (r reply) fits(e *event.Event) error {
+func (r reply) fits(ctx context.Context, e *event.Event) error {
 	if r.payload == nil {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (r reply) fits(e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Check([]byte(r.payload.Text())); err != nil {
+	if err := s.Check(ctx, []byte(r.payload.Text())); err != nil {
 		return plugin.Errorf(plugin.CodeInvalidOutput, "what it returns is not what %s carries: %w", e.Name, err)
 	}
 	return nil
@@ -208,7 +208,7 @@ func (h *handlers) examples(ctx context.Context) error {
 		}
 		got, err := emit(ctx, bus, e, p)
 		if err == nil {
-			err = got.fits(e)
+			err = got.fits(ctx, e)
 		}
 		switch output, missing := read(h.dir, "examples/"+stem+".output.json"); {
 		case ctx.Err() != nil:

@@ -38,7 +38,7 @@ func (c *checker) operation(ctx context.Context, s registry.Shown, op *plugin.Op
 	if op.Description == "" {
 		c.add(name, speaks, Warn, "people and models choose by it")
 	}
-	found, err := examples(s, op)
+	found, err := examples(ctx, s, op)
 	switch {
 	case err != nil:
 		c.add(name, runs, Fail, "%s", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
@@ -90,8 +91,12 @@ names an entry: 2/17.`,
 		}
 		object, last := map[string]any{}, view.CallRecord(entries)
 		if view.IsCall(last) {
-			if err := json2.Unmarshal(last.Body, &object); err != nil {
+			var record map[string]jsontext.Value // its numbers stay as they are spelled
+			if err := json2.Unmarshal(last.Body, &record); err != nil {
 				return err
+			}
+			for name, value := range record {
+				object[name] = value
 			}
 		}
 		object["kind_of_entry"], object["entries"] = last.Kind, entries

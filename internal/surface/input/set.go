@@ -1,6 +1,7 @@
 package input
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -174,7 +175,7 @@ func wantsText(input json.RawMessage, path []string, text string) bool {
 		return false
 	}
 	quoted, err := json.Marshal(text)
-	return err == nil && fits.Check(within(path, quoted)) == nil && fits.Check(within(path, []byte(text))) != nil
+	return err == nil && fits.Check(context.Background(), within(path, quoted)) == nil && fits.Check(context.Background(), within(path, []byte(text))) != nil
 }
 
 // parts returns a schema that says of an object's members what another one

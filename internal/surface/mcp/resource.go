@@ -15,6 +15,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/internal/base/pattern"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
@@ -25,6 +26,7 @@ import (
 const (
 	maxListedSessions = 50      // whose artifacts are listed
 	maxResource       = 4 << 20 // bytes of an artifact that is read
+	maxMatching       = 1 << 22 // steps of finding the operation of a URI
 )
 
 // The templates of the host's own resources.
@@ -204,11 +206,15 @@ func (s *session) readOf(ctx context.Context, uri string) (*sdk.ResourceContents
 	}
 	var found *host.Tool
 	var input map[string]string
+	work := budget.NewSteps(ctx, maxMatching)
 	for i := range all {
-		vars, fits := matched(all[i].Operation.MCP.Resource, uri)
+		vars, fits := matched(work, all[i].Operation.MCP.Resource, uri)
 		if fits && (found == nil || len(vars) < len(input)) {
 			found, input = &all[i], vars
 		}
+	}
+	if err := work.Err(); err != nil {
+		return nil, "", plugin.Errorf(plugin.CodeLimitExceeded, "finding the resource %.256q %w", uri, err)
 	}
 	if found == nil {
 		return nil, "", missing
@@ -227,19 +233,19 @@ func (s *session) readOf(ctx context.Context, uri string) (*sdk.ResourceContents
 var templateVariable = pattern.New(`\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // matched returns what the variables of a template are in a URI, which fits or not.
-func matched(template, uri string) (vars map[string]string, fits bool) {
+func matched(work *budget.Steps, template, uri string) (vars map[string]string, fits bool) {
 	vars = map[string]string{}
-	pattern, last := "^", 0
+	form, last := "^", 0
 	var names []string
 	for _, at := range templateVariable.FindAllStringSubmatchIndex(template, -1) {
-		pattern += regexp.QuoteMeta(template[last:at[0]]) + `([^/?#]+)`
+		form += regexp.QuoteMeta(template[last:at[0]]) + `([^/?#]+)`
 		names, last = append(names, template[at[2]:at[3]]), at[1]
 	}
-	whole, err := regexp.Compile(pattern + regexp.QuoteMeta(template[last:]) + "$")
+	whole, err := pattern.Compile(form + regexp.QuoteMeta(template[last:]) + "$")
 	if err != nil {
 		return nil, false
 	}
-	parts := whole.FindStringSubmatch(uri)
+	parts := whole.Submatch(work, uri)
 	if parts == nil {
 		return nil, false
 	}

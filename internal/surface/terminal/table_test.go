@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 func TestATableKeepsItsColumnsAndItsWidth(t *testing.T) {
@@ -31,7 +33,7 @@ func TestUnitsForPeople(t *testing.T) {
 	for want, got := range map[string]string{
 		"0s": Short(-time.Second), "59s": Short(59 * time.Second), "2m": Short(2 * time.Minute), "47h": Short(47 * time.Hour), "2d": Short(48 * time.Hour),
 		"-": Milliseconds("no number"), "0.50 ms": Milliseconds(0.5), "12 ms": Milliseconds(12.0), "1.5 s": Milliseconds(1500.0),
-		"1 KiB": Bytes(1), "3 MiB": Bytes(3 << 20), "7 rows": amount(7, "rows"), "2 MiB": amount(2<<20, "bytes"),
+		"1 KiB": Bytes(1), "3 MiB": Bytes(3 << 20), "7 rows": amount(jsontext.Value("7"), "rows"), "2 MiB": amount(jsontext.Value("2097152"), "bytes"),
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)

@@ -2,8 +2,11 @@ package terminal
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Clock shows a time in the reader's own zone.
@@ -45,10 +48,22 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d MiB", n>>20)
 }
 
-// amount shows how much of a unit there is.
-func amount(n float64, unit string) string {
-	if unit == "bytes" && n >= 1<<20 {
-		return fmt.Sprintf("%.0f MiB", n/(1<<20))
+// amount shows how much of a unit there is, as the number is spelled.
+func amount(n jsontext.Value, unit string) string {
+	if size := number(n); unit == "bytes" && size >= 1<<20 {
+		return fmt.Sprintf("%.0f MiB", size/(1<<20))
 	}
-	return strings.TrimSpace(fmt.Sprintf("%.0f %s", n, unit))
+	return strings.TrimSpace(string(n) + " " + unit)
+}
+
+// number returns what a JSON number is about; 0 if the value is none.
+func number(value jsontext.Value) float64 {
+	if value.Kind() != '0' {
+		return 0
+	}
+	n, err := strconv.ParseFloat(string(value), 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -166,7 +165,7 @@ func renderTable(w io.Writer, items []jsontext.Value, columns []string, width in
 // isFlat reports whether a value is neither list nor object.
 func isFlat(value jsontext.Value) bool { return value.Kind() != '{' && value.Kind() != '[' }
 
-// plain returns a flat value as text.
+// plain returns a flat value as text. A number stays as it is spelled: it may be an amount.
 func plain(value jsontext.Value) string {
 	switch value.Kind() {
 	case '"':
@@ -181,10 +180,6 @@ func plain(value jsontext.Value) string {
 		return "yes"
 	case 'f':
 		return "no"
-	case '0':
-		if f, err := strconv.ParseFloat(string(value), 64); err == nil && strings.ContainsAny(string(value), ".eE") {
-			return strconv.FormatFloat(f, 'g', 6, 64)
-		}
 	}
 	return string(value)
 }

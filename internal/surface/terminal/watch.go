@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -57,19 +58,19 @@ func (w *Watch) Hear(e plugin.Event) {
 // advance shows the progress that a plugin reports.
 func (w *Watch) advance(e plugin.Event) {
 	var p struct {
-		Message string  `json:"message"`
-		Done    float64 `json:"done"`
-		Total   float64 `json:"total"`
-		Unit    string  `json:"unit"`
+		Message string         `json:"message"`
+		Done    jsontext.Value `json:"done"`
+		Total   jsontext.Value `json:"total"`
+		Unit    string         `json:"unit"`
 	}
 	if json.Unmarshal(e.Data, &p) != nil {
 		return
 	}
-	text := p.Message
+	text, done, total := p.Message, number(p.Done), number(p.Total)
 	switch {
-	case p.Total > 0:
-		text = fmt.Sprintf("%s %3.0f%% of %s", text, 100*p.Done/p.Total, amount(p.Total, p.Unit))
-	case p.Done > 0:
+	case total > 0:
+		text = fmt.Sprintf("%s %3.0f%% of %s", text, 100*done/total, amount(p.Total, p.Unit))
+	case done > 0:
 		text = fmt.Sprintf("%s %s", text, amount(p.Done, p.Unit))
 	}
 	w.progress.Set(text, "")

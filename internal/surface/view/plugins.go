@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
@@ -322,9 +323,9 @@ func hooks(w io.Writer, hooks []plugin.Hook) error {
 func inputOf(w io.Writer, schema []byte) error {
 	var object struct {
 		Properties map[string]struct {
-			Type        any    `json:"type"`
-			Description string `json:"description"`
-			Default     any    `json:"default"`
+			Type        any            `json:"type"`
+			Description string         `json:"description"`
+			Default     jsontext.Value `json:"default"`
 		} `json:"properties"`
 		Required []string `json:"required"`
 	}
@@ -336,12 +337,11 @@ func inputOf(w io.Writer, schema []byte) error {
 		p := object.Properties[name]
 		value := "-"
 		switch {
-		case p.Default != nil:
-			raw, err := json.Marshal(p.Default)
-			if err != nil {
+		case len(p.Default) > 0 && p.Default.Kind() != 'n':
+			if err := p.Default.Compact(); err != nil {
 				return err
 			}
-			value = terminal.OneLine(string(raw), 30)
+			value = terminal.OneLine(string(p.Default), 30)
 		case slices.Contains(object.Required, name):
 			value = "required"
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -17,7 +18,7 @@ func Retention(w io.Writer, states []host.RetentionState) error {
 	for _, s := range states {
 		period, oldest := "kept", "-"
 		if s.Days > 0 {
-			period = strconv.FormatFloat(s.Days, 'g', 4, 64) + "d"
+			period = strconv.FormatFloat(math.Round(s.Days*1e4)/1e4, 'f', -1, 64) + "d"
 		}
 		if !s.Oldest.IsZero() {
 			oldest = terminal.Clock(s.Oldest)

@@ -218,3 +218,31 @@ func TestAnApproverReadsThatThereAreNoArguments(t *testing.T) {
 		t.Errorf("%q is shown as if it were all", b.String())
 	}
 }
+
+// A figure of a result, of a record and of a default stays as it is spelled.
+func TestFiguresStayAsTheyAreSpelled(t *testing.T) {
+	t.Parallel()
+	for _, figure := range []string{"1234567.89", "12345678901234567890", "1e21", "0.10"} {
+		for name, text := range map[string]string{
+			"a result": shown(t, func(w, errs io.Writer) error {
+				return Result(w, errs, plugin.Result{Data: []byte(`{"total":` + figure + `}`)})
+			}),
+			"an answer": shown(t, func(w, errs io.Writer) error {
+				return Plan(w, errs, &host.Plan{Answer: []byte(`{"total":` + figure + `}`)})
+			}),
+			"an entry": shown(t, func(w, _ io.Writer) error {
+				return Record(w, []plugin.Entry{{Kind: "policy.put", Body: []byte(`{"total":` + figure + `}`)}})
+			}),
+			"a default": shown(t, func(w, _ io.Writer) error {
+				return inputOf(w, []byte(`{"properties":{"total":{"type":"number","default":`+figure+`}}}`))
+			}),
+		} {
+			if !slices.Contains(strings.Fields(text), figure) {
+				t.Errorf("%s: %s is shown as %q", name, figure, text)
+			}
+		}
+	}
+	if text := shown(t, func(w, _ io.Writer) error { return Retention(w, []host.RetentionState{{Days: 12345.5}}) }); !strings.Contains(text, " 12345.5d ") {
+		t.Errorf("12345.5 days are shown as %q", text)
+	}
+}

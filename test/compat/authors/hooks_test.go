@@ -99,7 +99,7 @@ func fire(t *testing.T, i *script.Instance, bus *event.Bus, c item) (any, string
 	t.Helper()
 	if !strings.Contains(c.Operation, "@v") {
 		for _, tool := range i.Tools() { // the kernel reads an input by its schema before the tool does
-			if compiled, err := schema.Compile(tool.Schema); tool.Name == c.Operation && err == nil && compiled.Check(c.Input) != nil {
+			if compiled, err := schema.Compile(tool.Schema); tool.Name == c.Operation && err == nil && compiled.Check(t.Context(), c.Input) != nil {
 				return "it does not fit the schema", "invalid_input"
 			}
 		}
