@@ -109,7 +109,7 @@ func (s schemas) check(t *testing.T, where, name string, message any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := one.compiled.Check(raw); err != nil {
+	if err := one.compiled.Check(t.Context(), raw); err != nil {
 		t.Errorf("%s: %s.json refuses %s: %v", where, name, raw, err)
 	}
 	members, _ := message.(map[string]any)

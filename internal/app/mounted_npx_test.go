@@ -85,7 +85,7 @@ func TestAServerThatNpxFetches(t *testing.T) {
 	a := open(t, home)
 	needsFullSandbox(t, a)
 	s := editor.Server{Name: "memory", Command: []string{"npx", "-y", "@example/memory@1.2.3", "a b", "c"}, Env: map[string]string{"npm_config_registry": npm.URL}, Hosts: []string{at}}
-	m, err := s.Mount("memory", os.LookupEnv)
+	m, err := s.Mount("memory", os.LookupEnv, false)
 	if err != nil || m.Warning != "" {
 		t.Fatal(m.Warning, err)
 	}

@@ -64,10 +64,9 @@ func leases(t *testing.T, b *bundle) {
 		t.Fatal(err)
 	}
 	release()
-	if waits, stop = context.WithCancelCause(t.Context()); true {
-		stop(gaveUp)
-	}
-	if _, err := store.Lease(waits, late, "t", "one"); !errors.Is(err, gaveUp) {
+	ended, end := context.WithCancelCause(t.Context())
+	end(gaveUp)
+	if _, err := store.Lease(ended, late, "t", "one"); !errors.Is(err, gaveUp) {
 		t.Errorf("a lease that had ended was given back for its next holder: %v", err)
 	}
 	taken()
