@@ -120,7 +120,7 @@ func (s schemas) check(t *testing.T, where, name string, message any) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if one.compiled.Check(raw) == nil {
+		if one.compiled.Check(t.Context(), raw) == nil {
 			t.Errorf("%s: %s.json accepts a message without %s", where, name, member)
 		}
 	}

@@ -66,7 +66,7 @@ func eraseOneNamesake(t *testing.T, url, erased string) {
 	}
 	has := func(who plugin.Principal) string {
 		own := a.As(who)
-		calls, err := own.Calls().Own(t.Context(), host.CallFilter{})
+		calls, _, err := own.Calls().Own(t.Context(), host.CallFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}
