@@ -159,6 +159,7 @@ func (t Tenants) edit(ctx context.Context, action, name string, kind plugin.Entr
 	}
 	var row tenantRow
 	err := t.g.Store.Write(everywhere(ctx), func(tx Tx) error {
+		row = tenantRow{}
 		all, err := tx.Tenants(ctx)
 		if err != nil {
 			return err
