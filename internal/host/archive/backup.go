@@ -210,7 +210,7 @@ func (b *backingUp) files(ctx context.Context) error {
 				return err
 			}
 			name := filepath.ToSlash(rel)
-			own := dir.Own || strings.Contains(name, "/reference/") // which the host writes for a tenant too
+			own := dir.Own || strings.Contains(name, "/reference/")                       // which the host writes for a tenant too
 			if own && unfinished(d.Name()) || !own && strings.HasPrefix(d.Name(), "..") { // such as volumes of Kubernetes have
 				if d.IsDir() {
 					return fs.SkipDir
