@@ -31,7 +31,7 @@ func whole(t *testing.T) *held {
 }
 
 // TestEveryMutationOfAReportIsFound changes each member of the data, adds, doubles, swaps and removes each
-// item, and writes the text anew as one who edits a report can.
+// item, and writes the text again, as a person who edits a report can.
 func TestEveryMutationOfAReportIsFound(t *testing.T) {
 	t.Parallel()
 	h := whole(t)
