@@ -45,11 +45,13 @@ func (r Agents) Assign(ctx context.Context, ref, id string, enabled bool) (Assig
 	if !enabled && versions != "" {
 		return Assignment{}, plugin.Errorf(plugin.CodeInvalidInput, "a plugin is taken from an agent as a whole; write %s without versions", shown.Name)
 	}
-	row := assignmentRow{
+	asked := assignmentRow{
 		Tenant: r.g.Tenant, Subject: id, Plugin: shown.Name, Versions: versions, Enabled: enabled,
 		By: principal.Name(r.by), UpdatedAt: r.g.moment(),
 	}
+	var row assignmentRow
 	err = r.g.Store.Write(ctx, func(tx Tx) error {
+		row = asked
 		if id != EveryAgent {
 			if _, err := r.row(ctx, tx, id); err != nil {
 				return err

@@ -449,6 +449,9 @@ func (r Agents) note(tx Tx, kind plugin.EntryKind, row *agentRow, more map[strin
 		if err != nil {
 			return err
 		}
+		if err := tx.NameBody(entryBodyRow{Tenant: row.Tenant, Hash: hash, Subject: "agent:" + row.ID}); err != nil {
+			return err
+		}
 		body["prompt_hash"] = hash
 	}
 	for name, value := range more {

@@ -128,7 +128,7 @@ func (s SignIns) Begin(ctx context.Context, in SignIn) (secret string, expires t
 	var refusal error
 	var subject plugin.Principal
 	err = s.g.Store.Write(ctx, func(tx Tx) error {
-		secret, refusal = "", nil // a transaction may be tried again
+		secret, expires, refusal, subject = "", time.Time{}, nil, plugin.Principal{} // a transaction may be tried again
 		users, err := tx.Users(ctx, s.g.Tenant)
 		if err != nil {
 			return err
@@ -191,6 +191,7 @@ func (s SignIns) whose(tx Tx, users []userRow, in SignIn, asker string) (user *u
 func (s SignIns) BeginOwner(ctx context.Context, replaces string) (secret string, expires time.Time, err error) {
 	asker, owner := OSUser(), principal.Parse(s.g.Owner)
 	err = s.g.Store.Write(ctx, func(tx Tx) error {
+		secret, expires = "", time.Time{}
 		users, err := tx.Users(ctx, s.g.Tenant)
 		if err != nil {
 			return err

@@ -1,16 +1,10 @@
 package host
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -24,10 +18,6 @@ import (
 // ErasurePlugin is what stands for the erasure of a person's data, where policy is asked who
 // may do that.
 const ErasurePlugin = "mortise.erasure"
-
-// ErasedFile is a list, in the data directory, of whose data was erased: a database that was
-// restored from a backup made before that has it again, and it is erased again.
-const ErasedFile = "erased.jsonl"
 
 // maxPrincipal bounds the name of a person.
 const maxPrincipal = 512
@@ -166,22 +156,23 @@ func (a Admin) beginErasure(ctx context.Context, row erasureRow) (erasureRow, er
 			row = open[i]
 			return nil
 		}
-		return a.g.openErasure(tx, a.by, &row)
+		row, err = a.g.openErasure(tx, a.by, asked)
+		return err
 	})
 	return row, err
 }
 
 // openErasure puts an erasure on record, in a transaction.
-func (g *Guard) openErasure(tx Tx, by plugin.Principal, row *erasureRow) error {
-	counts, err := tx.EraseAccess(aliasesOf(row))
+func (g *Guard) openErasure(tx Tx, by plugin.Principal, row erasureRow) (erasureRow, error) {
+	counts, err := tx.EraseAccess(aliasesOf(&row))
 	if err != nil {
-		return err
+		return row, err
 	}
 	row.Counts = (&progress{Counts: counts}).text()
-	if err := tx.PutErasure(*row); err != nil {
-		return err
+	if err := tx.PutErasure(row); err != nil {
+		return row, err
 	}
-	return g.Note(tx, by, plugin.EntryErasureBegun, row.Principal, map[string]any{"erasure": row.ID})
+	return row, g.Note(tx, by, plugin.EntryErasureBegun, row.Principal, map[string]any{"erasure": row.ID})
 }
 
 // cancelAll asks the calls and plans of a person to stop.
@@ -237,18 +228,31 @@ func (h *Host) rehearse(ctx context.Context, row *erasureRow) (e Erasure, err er
 		if err != nil {
 			return err
 		}
+		shared, err := tx.EraseShared(who.Tenant)
+		if err != nil {
+			return err
+		}
 		sessions, err := tx.EraseSessions(who, maxRehearsed)
 		if err != nil {
 			return err
 		}
-		calls, _, err := tx.EraseCalls(who, "", row.AskedAt, maxRehearsed)
+		calls, err := tx.EraseCalls(who, row.AskedAt, maxRehearsed)
 		if err != nil {
 			return err
 		}
-		for _, counts := range []map[string]int64{access, rows, {"sessions": sessions.Count, "calls": calls.Count, "bytes": sessions.Bytes + calls.Bytes}} {
-			for kind, n := range counts {
-				p.add(kind, n)
-			}
+		plans, err := tx.ErasePlans(who, row.AskedAt, maxRehearsed)
+		if err != nil {
+			return err
+		}
+		models, err := tx.EraseModels(who, maxRehearsed)
+		if err != nil {
+			return err
+		}
+		for _, counts := range []map[string]int64{access, rows, shared, {
+			"sessions": sessions.Count, "calls": calls.Count, "plans": plans.Count, "model_bodies": models.Count,
+			"bytes": sessions.Bytes + calls.Bytes + plans.Bytes + models.Bytes,
+		}} {
+			p.countAll(counts)
 		}
 		p.add("", 0) // so that there is a map
 		e.Counts = p.Counts
@@ -261,119 +265,116 @@ func (h *Host) rehearse(ctx context.Context, row *erasureRow) (e Erasure, err er
 	return e, err
 }
 
-// erase goes on with an erasure, and returns how far it came. Each step is whole after a crash,
-// and finds what is left of the one before.
+// erasingSteps are the steps of an erasure, in their order. Each removes a page in a transaction
+// and reports whether it found anything: it is run until it finds nothing. A step looks for what is
+// still there, so that it needs no memory of how far it came.
+var erasingSteps = []func(tx Tx, who aliases, p *progress, at time.Time) (found bool, err error){
+	func(tx Tx, who aliases, p *progress, at time.Time) (bool, error) { // again: nothing lets them in before it is done
+		counts, err := tx.EraseAccess(who)
+		return p.countAll(counts), err
+	},
+	func(tx Tx, who aliases, p *progress, at time.Time) (bool, error) {
+		got, err := tx.EraseSessions(who, removeBatch)
+		p.Sessions, p.Hashes = append(p.Sessions, got.Sessions...), append(p.Hashes, got.Hashes...)
+		return p.countRemoved("sessions", got), err
+	},
+	func(tx Tx, who aliases, p *progress, at time.Time) (bool, error) {
+		counts, err := tx.EraseRows(who, removeBatch)
+		return p.countAll(counts), err
+	},
+	func(tx Tx, who aliases, p *progress, at time.Time) (bool, error) {
+		counts, err := tx.EraseShared(who.Tenant)
+		p.countAll(counts)
+		return false, err // others make new ones all the time
+	},
+	func(tx Tx, who aliases, p *progress, at time.Time) (bool, error) {
+		got, err := tx.EraseCalls(who, at, removeBatch)
+		return p.countRemoved("calls", got), err
+	},
+	func(tx Tx, who aliases, p *progress, at time.Time) (bool, error) {
+		got, err := tx.ErasePlans(who, at, removeBatch)
+		return p.countRemoved("plans", got), err
+	},
+	func(tx Tx, who aliases, p *progress, at time.Time) (bool, error) {
+		got, err := tx.EraseModels(who, removeBatch)
+		return p.countRemoved("model_bodies", got), err
+	},
+}
+
+// countRemoved counts what a step removed, and reports whether that is anything.
+func (p *progress) countRemoved(kind string, got removed) bool {
+	p.add(kind, got.Count)
+	p.add("bytes", got.Bytes)
+	return got.Count > 0
+}
+
+// countAll counts what a step removed of several kinds, and reports whether that is anything.
+func (p *progress) countAll(counts map[string]int64) bool {
+	for kind, n := range counts {
+		p.add(kind, n)
+	}
+	return len(counts) > 0
+}
+
+// erase goes on with an erasure, and returns how far it came. Each page is whole after a crash.
+// The next run of erase finds what was left, and done is what counts nothing that is left.
 func (h *Host) erase(ctx context.Context, row *erasureRow) (Erasure, error) {
-	g, who := h.parts.Guard, aliasesOf(row)
-	_, p := erasureOf(row)
-	step := func(do func(tx Tx, p *progress) (more bool, err error)) error {
-		for more := true; more; {
-			var next progress
-			err := g.Store.Write(ctx, func(tx Tx) (err error) {
-				next = progress{maps.Clone(p.Counts), slices.Clone(p.Sessions), slices.Clone(p.Hashes)}
-				if more, err = do(tx, &next); err != nil {
-					return err
-				}
-				row.Counts = next.text()
-				return tx.PutErasure(*row)
-			})
-			if err != nil {
-				return err
-			}
-			p = next
-			if len(p.Sessions)+len(p.Hashes) > 0 {
-				if err := h.dispose(ctx, p.Sessions, p.Hashes); err != nil {
-					return err
-				}
-				p.Sessions, p.Hashes = nil, nil
+	who := aliasesOf(row)
+	for _, step := range erasingSteps {
+		for found := true; found; {
+			var err error
+			if found, err = h.erasePage(ctx, row, who, step); err != nil {
+				e, _ := erasureOf(row)
+				return e, err
 			}
 		}
-		return nil
 	}
-	err := step(func(tx Tx, p *progress) (bool, error) {
-		got, err := tx.EraseSessions(who, removeBatch)
-		p.add("sessions", got.Count)
-		p.add("bytes", got.Bytes)
-		p.Sessions, p.Hashes = append(p.Sessions, got.Sessions...), append(p.Hashes, got.Hashes...)
-		return got.Count > 0, err
-	})
-	if err == nil {
-		err = step(func(tx Tx, p *progress) (bool, error) {
-			counts, err := tx.EraseRows(who, removeBatch)
-			for table, n := range counts {
-				p.add(table, n)
-			}
-			return len(counts) > 0, err
-		})
-	}
-	cursor := ""
-	if err == nil {
-		err = step(func(tx Tx, p *progress) (bool, error) {
-			got, next, err := tx.EraseCalls(who, cursor, g.Store.Now(), removeBatch)
-			p.add("calls", got.Count)
-			p.add("bytes", got.Bytes)
-			cursor = next
-			return next != "", err
-		})
-	}
-	if err == nil {
-		err = h.eraseAsked(ctx, who, step)
-	}
-	if err == nil {
-		err = h.finish(ctx, row, who)
-	}
+	err := h.finish(ctx, row, who)
 	e, _ := erasureOf(row)
 	if err == nil && row.DoneAt.IsZero() {
-		e.Waiting, err = g.Store.Unsettled(ctx, who)
+		e.Waiting, err = h.parts.Guard.Store.Unsettled(ctx, who)
 	}
 	return e, err
 }
 
-// eraseAsked removes what models were asked and answered for a person, which entries of the
-// ledger name.
-func (h *Host) eraseAsked(ctx context.Context, who aliases, step func(func(tx Tx, p *progress) (bool, error)) error) error {
-	g := h.parts.Guard
-	var hashes []string
-	flush := func() error {
-		some := hashes
-		hashes = nil
-		return step(func(tx Tx, p *progress) (bool, error) {
-			got, err := tx.RemoveBodies(g.Tenant, some)
-			p.add("model_bodies", got.Count)
-			p.add("bytes", got.Bytes)
-			return false, err
-		})
-	}
-	for e, err := range g.Store.Entries(ctx, EntryFilter{Tenant: g.Tenant, Kind: string(plugin.EntryModelCalled)}) {
-		if err != nil {
+// erasePage removes a page of one step, and then the bytes that are in no database. What of these
+// is still to be deleted is kept with the erasure, so that a host that ends in between deletes it.
+func (h *Host) erasePage(ctx context.Context, row *erasureRow, who aliases, step func(Tx, aliases, *progress, time.Time) (bool, error)) (found bool, err error) {
+	var next erasureRow
+	var todo progress
+	err = h.parts.Guard.Store.Write(ctx, func(tx Tx) (err error) {
+		next = *row
+		_, todo = erasureOf(row)
+		if found, err = step(tx, who, &todo, h.parts.Guard.Store.Now()); err != nil {
 			return err
 		}
-		if !who.Is(e.Principal) {
-			continue
-		}
-		var of plugin.ModelRecord
-		if json.Unmarshal(e.Body, &of) != nil {
-			continue // for verification to find
-		}
-		if hashes = append(hashes, of.PromptHash, of.AnswerHash); len(hashes) >= 2*removeBatch {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
+		next.Counts = todo.text()
+		return tx.PutErasure(next)
+	})
+	if err != nil {
+		return false, err
 	}
-	return flush()
+	*row = next
+	if len(todo.Sessions)+len(todo.Hashes) == 0 {
+		return found, nil
+	}
+	if err := h.dispose(ctx, todo.Sessions, todo.Hashes); err != nil {
+		return false, err
+	}
+	todo.Sessions, todo.Hashes = nil, nil
+	row.Counts = todo.text() // the next page puts it on record
+	return found, nil
 }
 
-// finish says that an erasure is done, once no call of the person is left that has not ended,
-// and nothing of what was deleted is left in the files of the database.
+// finish says that an erasure is done, once the store counts nothing that is left, and nothing of
+// what was deleted is left in the files of the database.
 func (h *Host) finish(ctx context.Context, row *erasureRow, who aliases) error {
 	g := h.parts.Guard
-	left, err := g.Store.Unsettled(ctx, who)
-	if err != nil || left > 0 {
+	left, err := g.Store.Unerased(ctx, who)
+	if err != nil || anyLeft(left) {
 		return err
 	}
-	row.Peers = nil
-	if err := g.Store.Write(ctx, func(tx Tx) error { return tx.PutErasure(*row) }); err != nil {
+	if err := g.Store.Write(ctx, func(tx Tx) error { return tx.PutErasure(withoutPeers(row)) }); err != nil {
 		return err
 	}
 	if h.parts.Scrub != nil {
@@ -384,19 +385,34 @@ func (h *Host) finish(ctx context.Context, row *erasureRow, who aliases) error {
 	if err := h.listErased(row); err != nil {
 		return err
 	}
-	done := *row
+	done := withoutPeers(row)
 	done.DoneAt = g.moment()
 	e, _ := erasureOf(row)
+	finished := false
 	err = g.Store.Write(ctx, func(tx Tx) error {
+		finished = false
+		left, err := tx.Unerased(ctx, who)
+		if err != nil {
+			return err
+		}
+		if finished = !anyLeft(left); !finished { // something came back while the files were overwritten
+			return tx.PutErasure(*row)
+		}
 		if err := tx.PutErasure(done); err != nil {
 			return err
 		}
 		return g.Note(tx, principal.Parse(row.By), plugin.EntryErasureDone, row.Principal, map[string]any{"erasure": row.ID, "counts": e.Counts})
 	})
-	if err == nil {
+	if err == nil && finished {
 		*row = done
 	}
 	return err
+}
+
+func withoutPeers(row *erasureRow) erasureRow {
+	done := *row
+	done.Peers = nil
+	return done
 }
 
 // Remove does what [Host.Removals] returned.
@@ -419,69 +435,5 @@ func (h *Host) Remove(ctx context.Context, id string) error {
 		return nil
 	}
 	_, err := h.remove(ctx, principal.Parse(g.Owner), retained(id), period, g.Store.Now().UTC())
-	return err
-}
-
-// An erasedLine is one line of [ErasedFile].
-type erasedLine struct {
-	ID        string    `json:"id"`
-	Tenant    string    `json:"tenant"`
-	Principal string    `json:"principal"`
-	By        string    `json:"by"`
-	At        time.Time `json:"at"`
-}
-
-// listErased adds an erasure to the list, unless it is there.
-func (h *Host) listErased(row *erasureRow) error {
-	if lines, err := h.erased(); err != nil || slices.ContainsFunc(lines, func(l erasedLine) bool { return l.ID == row.ID }) {
-		return err
-	}
-	line, err := json.Marshal(erasedLine{row.ID, row.Tenant, row.Principal, row.By, row.AskedAt})
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(filepath.Join(h.parts.Home, ErasedFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(line, '\n'))
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// erased reads the list. A last line that a crash cut short is none.
-func (h *Host) erased() (lines []erasedLine, err error) {
-	text, err := os.ReadFile(filepath.Join(h.parts.Home, ErasedFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for scan := bufio.NewScanner(bytes.NewReader(text)); scan.Scan(); {
-		var line erasedLine
-		if json.Unmarshal(scan.Bytes(), &line) == nil && line.ID != "" {
-			lines = append(lines, line)
-		}
-	}
-	return lines, err
-}
-
-// reapply begins again the erasures that the list has and the database does not know: it was
-// restored from a backup that was made before them.
-func (h *Host) reapply(ctx context.Context) error {
-	lines, err := h.erased()
-	g := h.parts.Guard
-	lines = slices.DeleteFunc(lines, func(l erasedLine) bool { return l.Tenant != g.Tenant })
-	if err != nil || len(lines) == 0 {
-		return err
-	}
-	known, err := g.Store.Erasures(ctx, g.Tenant, false)
-	for _, l := range lines {
-		if err != nil || slices.ContainsFunc(known, func(row erasureRow) bool { return row.ID == l.ID }) {
-			continue
-		}
-		row := erasureRow{Tenant: l.Tenant, ID: l.ID, Principal: l.Principal, By: l.By, AskedAt: l.At}
-		who := principal.Parse(l.Principal)
-		if row.Peers, err = (Admin{kept: kept{g: g}}).peersOf(ctx, who); err == nil {
-			err = g.Store.Write(ctx, func(tx Tx) error { return g.openErasure(tx, principal.Parse(l.By), &row) })
-		}
-	}
 	return err
 }

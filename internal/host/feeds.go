@@ -318,6 +318,7 @@ func (f Feeds) ResetCursor(ctx context.Context, id string) (Feed, error) {
 		return Feed{}, err
 	}
 	err = f.g.Store.Write(ctx, func(tx Tx) error {
+		s := s
 		row, err := tx.Schedule(ctx, f.g.Tenant, id)
 		if err != nil || row == nil {
 			return err

@@ -123,6 +123,7 @@ func (i Identities) Unlink(ctx context.Context, provider, externalID string) (Id
 	}
 	var gone Identity
 	err := i.g.Store.Write(ctx, func(tx Tx) error {
+		gone = Identity{}
 		was, err := tx.Identity(ctx, i.g.Tenant, provider, externalID)
 		if err != nil {
 			return err

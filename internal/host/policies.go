@@ -66,6 +66,9 @@ func (p Policies) Put(ctx context.Context, name string, text []byte, was string)
 		if err != nil {
 			return err
 		}
+		if err := tx.NameBody(entryBodyRow{Tenant: p.g.Tenant, Hash: hash, Subject: "policy:" + name}); err != nil {
+			return err
+		}
 		return p.g.Note(tx, p.by, plugin.EntryPolicyPut, name, map[string]any{"text_hash": hash, "policies": done.Policies, "policy": done.Version})
 	})
 	return done, err

@@ -2,9 +2,9 @@ package host
 
 import (
 	"context"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/service/report"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // What an investigation found, as it is cited.
@@ -14,25 +14,27 @@ type (
 	ReportCheck   = report.Check
 )
 
-// MaxReport is how many bytes a report that is verified may have, and ReportEntries how many
-// of the newest entries about calls are looked through for those of its session.
-const (
-	MaxReport     = report.MaxBytes
-	ReportEntries = report.MaxEntries
-)
+// MaxReport is how many bytes a report that is verified may have.
+const MaxReport = report.MaxBytes
 
 // ReportFormats are those in which a report is written.
 var ReportFormats = report.Formats
 
-// ReportOf makes the report of a session, at a time, for a principal.
-func ReportOf(ctx context.Context, s ReportSource, version string, at time.Time, by string) (SessionReport, error) {
-	return report.Of(ctx, s, version, at, by)
+// ReportOf makes the report of a session as it is now.
+func ReportOf(ctx context.Context, s ReportSource) (SessionReport, error) { return report.Of(ctx, s) }
+
+// NewestCalls returns what a report asks for the newest entries about calls, by a list of entries.
+func NewestCalls(list func(ctx context.Context, q EntryQuery) ([]plugin.Entry, int, error)) func(context.Context, report.Entry) ([]plugin.Entry, error) {
+	return func(ctx context.Context, until report.Entry) ([]plugin.Entry, error) {
+		entries, _, err := list(ctx, EntryQuery{Kind: "call.", Chain: until.Chain, Until: until.Seq, Limit: report.MaxEntries})
+		return entries, err
+	}
 }
 
 // ReadReport returns the report that a file has.
 func ReadReport(file []byte) (SessionReport, error) { return report.Read(file) }
 
-// VerifyReport holds the report of a file against the artifacts and the ledger that it cites.
+// VerifyReport works the report of a file out again, from the artifacts and the ledger.
 func VerifyReport(ctx context.Context, s ReportSource, file []byte) (ReportCheck, error) {
 	return report.Verify(ctx, s, file)
 }

@@ -35,6 +35,7 @@ type (
 	tenantRow       = store.TenantRow
 	userIdentity    = store.UserIdentity
 	erasureRow      = store.ErasureRow
+	entryBodyRow    = store.EntryBodyRow
 	aliases         = store.Aliases
 	retained        = store.Retained
 	removal         = store.Removal
@@ -94,6 +95,9 @@ const scheduleActive = store.ScheduleActive
 
 // retainedKinds are the kinds of data that have a period, in the order in which they are removed.
 var retainedKinds = store.RetainedKinds
+
+// anyLeft is [store.AnyLeft].
+var anyLeft = store.AnyLeft
 
 const retainPackages = store.RetainPackages
 

@@ -112,6 +112,10 @@ func (t Tenants) Create(ctx context.Context, name string) (Tenant, error) {
 		return Tenant{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is the site's own tenant, which is always there", name)
 	}
 	row := tenantRow{Name: name, By: principal.Name(t.by), CreatedAt: t.g.moment()}
+	made := t.of(&row)
+	if err := os.MkdirAll(made.Directory, 0o700); err != nil { // first: a tenant without its directory is not served
+		return Tenant{}, err
+	}
 	err := t.g.Store.Write(everywhere(ctx), func(tx Tx) error {
 		all, err := tx.Tenants(ctx)
 		if err != nil {
@@ -131,8 +135,7 @@ func (t Tenants) Create(ctx context.Context, name string) (Tenant, error) {
 	if err != nil {
 		return Tenant{}, err
 	}
-	made := t.of(&row)
-	return made, os.MkdirAll(made.Directory, 0o700)
+	return made, nil
 }
 
 // Disable has no one served of a tenant any more: its tokens and sessions are refused, and
@@ -159,6 +162,7 @@ func (t Tenants) edit(ctx context.Context, action, name string, kind plugin.Entr
 	}
 	var row tenantRow
 	err := t.g.Store.Write(everywhere(ctx), func(tx Tx) error {
+		row = tenantRow{}
 		all, err := tx.Tenants(ctx)
 		if err != nil {
 			return err

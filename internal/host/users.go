@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"crypto/subtle"
+	"maps"
 	"net/url"
 	"os/user"
 	"slices"
@@ -224,6 +225,7 @@ func (u Users) edit(ctx context.Context, action, name string, kind plugin.EntryK
 	}
 	var row userRow
 	err := u.g.Store.Write(ctx, func(tx Tx) error {
+		row = userRow{}
 		all, err := tx.Users(ctx, u.g.Tenant)
 		if err != nil {
 			return err
@@ -283,11 +285,10 @@ func (u Users) put(tx Tx, kind plugin.EntryKind, row *userRow, body map[string]a
 
 // noteUser appends an entry about a user, with the identities that are theirs.
 func (g *Guard) noteUser(tx Tx, by plugin.Principal, kind plugin.EntryKind, row *userRow, body map[string]any) error {
-	if body == nil {
-		body = map[string]any{}
-	}
-	body["principal"], body["identities"] = principal.Name(personOf(row)), userOf(row).Identities
-	return g.Note(tx, by, kind, row.ID, body)
+	noted := map[string]any{}
+	maps.Copy(noted, body)
+	noted["principal"], noted["identities"] = principal.Name(personOf(row)), userOf(row).Identities
+	return g.Note(tx, by, kind, row.ID, noted)
 }
 
 // endSessions ends all sessions of a user.

@@ -16,6 +16,14 @@ type BodyRow struct {
 	ExpiresAt time.Time // zero for never
 }
 
+// An EntryBodyRow says that an entry of the ledger names a body, which no other row does.
+type EntryBodyRow struct {
+	Tenant, Hash string
+	Subject      string    // of the entry: a call, or policy:NAME, or agent:ID
+	Principal    string    // for whom a model was asked; empty for all other entries
+	ExpiresAt    time.Time // zero for never
+}
+
 // A BodyReader reads payloads by their hash.
 type BodyReader interface {
 	// Body returns the bytes of that hash, nil where there are none or they
@@ -35,6 +43,9 @@ type BodyWriter interface {
 	// PutSealedBody keeps in the place of the bytes of a hash what they became by
 	// [Key.Seal], also where they are there.
 	PutSealedBody(tenant, hash string, sealed []byte, expires time.Time) error
+	// NameBody says that an entry of the ledger names a body. The body stays until expires, or for
+	// good if that is zero, or until the call that is its subject, or its principal, is removed.
+	NameBody(row EntryBodyRow) error
 }
 
 // A BodyError says that what is kept under a hash is not what was put there, or that it

@@ -11,6 +11,7 @@ import (
 type EntryFilter struct {
 	Chain   int64 // 0 for all, one after the other
 	After   int64 // only those with a larger seq
+	Until   int64 // only those with a seq of at most this; 0 for no limit
 	Tenant  string
 	Kind    string // a kind, or the beginning of one that ends in a dot: "call."
 	Subject string

@@ -68,6 +68,7 @@ func Expecting(ctx context.Context, fn func(Tx) error) (checked func(Tx) error, 
 	}
 	changes := false
 	checked = func(tx Tx) error {
+		changes = false
 		ctx := context.WithValue(ctx, keepsKey{}, true)
 		before, err := e.read(ctx, tx)
 		if err != nil {

@@ -77,6 +77,16 @@ func (a *Aliases) Is(name string) bool {
 	return name != "" && (name == a.Name || name == a.Typed)
 }
 
+// AnyLeft reports whether anything is left of what [RetentionReader.Unerased] counts.
+func AnyLeft(left map[string]int64) bool {
+	for _, n := range left {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // A RetentionReader says what is due.
 type RetentionReader interface {
 	// Removable returns what there is of a kind in a tenant that is older than before.
@@ -84,6 +94,10 @@ type RetentionReader interface {
 	// Erasures returns the erasures of a tenant, the oldest first; with open those alone
 	// that are not done.
 	Erasures(ctx context.Context, tenant string, open bool) ([]ErasureRow, error)
+	// Unerased returns how much there still is of what an erasure of a person removes, by its kind.
+	// Every kind is in it. Calls and plans count until their bodies are removed, and so does each
+	// while it has not ended.
+	Unerased(ctx context.Context, who Aliases) (map[string]int64, error)
 	// Unsettled returns how many calls and plans of a person have not ended.
 	Unsettled(ctx context.Context, who Aliases) (int64, error)
 }
@@ -96,14 +110,15 @@ type RetentionWriter interface {
 	// RemoveExpired removes bodies whose time is over and that no call, effect, approval or
 	// plan names: what models were asked and answered.
 	RemoveExpired(tenant string, at time.Time, limit int) (Removed, error)
-	// RemoveBodies removes bodies of a tenant by their hashes, where no row needs them.
-	RemoveBodies(tenant string, hashes []string) (Removed, error)
 
 	// PutErasure adds an erasure, or replaces what is known of it.
 	PutErasure(row ErasureRow) error
-	// EraseCalls removes the bodies of calls and plans of a person that have ended, those
-	// with ids after cursor; next is "" once all were looked at.
-	EraseCalls(who Aliases, cursor string, at time.Time, limit int) (removed Removed, next string, err error)
+	// EraseCalls removes the bodies of calls of a person that have ended, ErasePlans those of plans,
+	// and EraseModels what models were asked and answered for the person. Each removes up to a limit,
+	// and returns a count of 0 once nothing is left that can be removed.
+	EraseCalls(who Aliases, at time.Time, limit int) (Removed, error)
+	ErasePlans(who Aliases, at time.Time, limit int) (Removed, error)
+	EraseModels(who Aliases, limit int) (Removed, error)
 	// EraseSessions removes sessions and conversations of a person, but for those of which a
 	// call is under way.
 	EraseSessions(who Aliases, limit int) (Removed, error)
@@ -112,6 +127,9 @@ type RetentionWriter interface {
 	// EraseRows removes other rows that are a person's, up to a limit of each table, and
 	// returns how many of which; none where there are no more.
 	EraseRows(who Aliases, limit int) (map[string]int64, error)
+	// EraseShared removes rows of which no one can tell whose they are: what plugins cached, and
+	// events that no webhook took. It returns how many of which.
+	EraseShared(tenant string) (map[string]int64, error)
 }
 
 // A Scrubber is a store that can overwrite what was deleted from its files.

@@ -96,6 +96,7 @@ func (e *Engine) take(ctx context.Context, found *Row, r *run) error {
 		return err
 	}
 	return e.Store.Write(ctx, func(tx ledger.Tx) error {
+		r.row, r.taken, r.steps, r.order, r.approval = Row{}, false, nil, nil, ""
 		row, err := tx.Plan(ctx, found.Tenant, found.ID)
 		if err != nil {
 			return err
@@ -103,7 +104,7 @@ func (e *Engine) take(ctx context.Context, found *Row, r *run) error {
 		if row == nil || signed == nil {
 			return plugin.Errorf(plugin.CodeNotFound, "plan %s is gone", found.ID)
 		}
-		r.row, r.taken = *row, false
+		r.row = *row
 		if row.Digest() != signed.Digest() { // it went on meanwhile; what it became is looked at next time
 			return errGone
 		}
@@ -118,7 +119,6 @@ func (e *Engine) take(ctx context.Context, found *Row, r *run) error {
 		if r.steps, err = tx.Steps(ctx, row.Tenant, row.ID); err != nil {
 			return err
 		}
-		r.order, r.approval = nil, ""
 		next := *row
 		next.UpdatedAt = at
 		if drift := e.drifted(ctx, tx, r, asked); drift != nil {

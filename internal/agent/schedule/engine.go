@@ -263,6 +263,7 @@ func (e *Engine) change(ctx context.Context, tenant, id string, do func(tx ledge
 	var s Schedule
 	for tries := 1; ; tries++ {
 		err := e.opts.Store.Write(ctx, func(tx ledger.Tx) error {
+			s = Schedule{}
 			row, err := tx.Schedule(ctx, tenant, id)
 			if err != nil {
 				return err

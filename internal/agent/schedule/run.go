@@ -93,6 +93,7 @@ func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, err
 	var tick TickRow
 	beside := false // its times
 	_, err := e.change(ctx, tenant, id, func(tx ledger.Tx, r *Row) error {
+		row, tick, beside = Row{}, TickRow{}, false
 		busy, err := running(tx, r)
 		if err != nil {
 			return err
@@ -139,6 +140,7 @@ func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, err
 // looked at soon.
 func (e *Engine) giveUp(ctx context.Context, row *Row, tick TickRow, call string, why *plugin.Error) {
 	_, err := e.change(ctx, row.Tenant, row.ID, func(tx ledger.Tx, r *Row) error {
+		tick := tick
 		made, err := e.made(ctx, tx, row, tick)
 		if err != nil {
 			return err

@@ -200,6 +200,8 @@ func (j *Journal) write(ctx context.Context, row effectRow, earlier *effectRow) 
 	var won bool
 	var prior *effectRow
 	err = j.l.st.Write(ctx, func(tx Tx) (err error) {
+		inserted, prior, won = nil, nil, false
+		row := row
 		if earlier != nil {
 			row.N, row.ProviderKey = earlier.N, earlier.ProviderKey
 			inserted = &row

@@ -31,7 +31,11 @@ func (l *Ledger) RecordModel(ctx context.Context, tenant, principal string, rec 
 	return lapsing(func() error {
 		return l.st.Write(ctx, func(tx Tx) error {
 			for _, data := range bodies {
-				if _, err := tx.PutBody(e.Tenant, data, expires); err != nil {
+				hash, err := tx.PutBody(e.Tenant, data, expires)
+				if err != nil {
+					return err
+				}
+				if err := tx.NameBody(entryBodyRow{Tenant: e.Tenant, Hash: hash, Subject: e.Subject, Principal: e.Principal, ExpiresAt: expires}); err != nil {
 					return err
 				}
 			}

@@ -19,12 +19,13 @@ type Filter struct {
 	Operation string // plugin/operation, of entries about calls
 	Code      plugin.Code
 	After     int64 // only later ones, oldest first; without it the newest come first
+	Until     int64 // only those of Chain with a seq of at most this; 0 for no limit
 	Limit     int   // 0 for no limit
 }
 
 // List returns the entries that fit.
 func List(ctx context.Context, r Reader, f Filter) ([]plugin.Entry, error) {
-	within := entryFilter{Chain: f.Chain, Tenant: f.Tenant, Kind: f.Kind, Subject: f.Subject, After: f.After, Newest: f.After == 0}
+	within := entryFilter{Chain: f.Chain, Tenant: f.Tenant, Kind: f.Kind, Subject: f.Subject, After: f.After, Until: f.Until, Newest: f.After == 0}
 	narrow := f.Operation != "" || f.Code != ""
 	if !narrow {
 		within.Limit = f.Limit

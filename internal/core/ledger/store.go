@@ -32,6 +32,7 @@ var (
 // The other rows that belong to a call; its own states are in states.go.
 type (
 	effectRow      = store.EffectRow
+	entryBodyRow   = store.EntryBodyRow
 	approvalRow    = store.ApprovalRow
 	approvalFilter = store.ApprovalFilter
 	entryFilter    = store.EntryFilter

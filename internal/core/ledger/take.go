@@ -195,7 +195,8 @@ func (l *Ledger) Resolve(ctx context.Context, row CallRow, f Resolution, at time
 	if len(f.Evidence) > MaxEvidence {
 		return false, plugin.Errorf(plugin.CodeInputTooLarge, "the evidence has %d bytes; at most %d are kept", len(f.Evidence), MaxEvidence)
 	}
-	err = l.st.Write(ctx, func(tx Tx) error {
+	err = l.st.Write(ctx, func(tx Tx) (err error) {
+		won = false
 		if f.State == row.State { // only when to ask again has changed
 			next := row
 			next.WakeAt, next.UpdatedAt, next.Lease = f.WakeAt, at, ""
@@ -254,6 +255,7 @@ func (l *Ledger) Cancel(ctx context.Context, tenant, id, by, reason string, at t
 		why.Message += ": " + reason
 	}
 	err = l.st.Write(ctx, func(tx Tx) error {
+		state = ""
 		row, err := tx.Call(ctx, tenant, id)
 		if err != nil {
 			return err

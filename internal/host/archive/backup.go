@@ -20,6 +20,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/datadir"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store/backup"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
@@ -194,14 +195,10 @@ func (b *backingUp) database(ctx context.Context, m *backup.Manifest) error {
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// fileDirs are the directories whose files are never changed.
-var fileDirs = []string{"packages", "blobs", "reference"}
-
-// files adds what there is of packages, artifacts and reference data and is not
-// in the backup yet.
+// files adds what there is in directories that are copied, and is not in the backup yet.
 func (b *backingUp) files(ctx context.Context) error {
-	for _, dir := range fileDirs {
-		err := filepath.WalkDir(filepath.Join(b.home, dir), func(path string, d fs.DirEntry, err error) error {
+	for _, dir := range datadir.With(datadir.Copied) {
+		err := filepath.WalkDir(filepath.Join(b.home, dir.Name), func(path string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil // deleted meanwhile
 			}
@@ -213,7 +210,8 @@ func (b *backingUp) files(ctx context.Context) error {
 				return err
 			}
 			name := filepath.ToSlash(rel)
-			if unfinished(d.Name()) {
+			own := dir.Own || strings.Contains(name, "/reference/")                       // which the host writes for a tenant too
+			if own && unfinished(d.Name()) || !own && strings.HasPrefix(d.Name(), "..") { // such as volumes of Kubernetes have
 				if d.IsDir() {
 					return fs.SkipDir
 				}
@@ -230,6 +228,9 @@ func (b *backingUp) files(ctx context.Context) error {
 				}
 				return b.w.Add(ctx, name, info.Mode(), 0, nil)
 			}
+			if d.Type()&fs.ModeSymlink != 0 && !own {
+				return b.linked(ctx, name, path)
+			}
 			if !d.Type().IsRegular() {
 				return fmt.Errorf("%s is neither a file nor a directory, and nothing of the host's", path)
 			}
@@ -241,6 +242,26 @@ func (b *backingUp) files(ctx context.Context) error {
 	}
 	return nil
 }
+
+// linked adds the file that a person has put a symbolic link to, as its text: what reads the
+// configuration follows links too. A directory that is linked has no place in a backup.
+func (b *backingUp) linked(ctx context.Context, name, path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxLinked {
+		return fmt.Errorf("%s is a link to something other than a file of at most %d bytes: a backup would not have it; put the file itself there", path, maxLinked)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	return b.w.Add(ctx, name, 0o600, int64(len(text)), bytes.NewReader(text))
+}
+
+// maxLinked bounds a file that is linked.
+const maxLinked = 1 << 20
 
 // unfinished reports whether a file is one that is being written or deleted.
 func unfinished(name string) bool {
@@ -295,7 +316,7 @@ func (b *backingUp) told(ctx context.Context, m *backup.Manifest, path string, t
 		return err
 	}
 	name := filepath.ToSlash(rel)
-	if !restorable(name) {
+	if !datadir.Restorable(name) {
 		name = elsewhere + filepath.ToSlash(path)
 		m.Notes = append(m.Notes, fmt.Sprintf("%s is not in the data directory: it will be in %s/, from where a person has to take it.", path, elsewhere))
 	}
@@ -305,15 +326,9 @@ func (b *backingUp) told(ctx context.Context, m *backup.Manifest, path string, t
 	return b.w.Add(ctx, name, 0o600, int64(len(text)), bytes.NewReader(text))
 }
 
-// restorable reports whether a backup may have a member of that name: nothing
-// that is a lock or of the moment alone, and keys in their own place only.
-func restorable(name string) bool {
+// inBackup reports whether a backup may have a member of that name: what a restore puts into the
+// data directory, and the parts of the archive itself.
+func inBackup(name string) bool {
 	top, _, _ := strings.Cut(name, "/")
-	switch top {
-	case "packages", "blobs", "reference", elsewhere, tablesDir, keysDir:
-		return true
-	case "..", "nodes", "runtime", "scratch", "sessions", "backup.tmp":
-		return false
-	}
-	return name == sqlite.File || name == config.FileName || strings.HasSuffix(name, ".cedar")
+	return top == elsewhere || top == tablesDir || top == keysDir || datadir.Restorable(name)
 }

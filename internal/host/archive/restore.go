@@ -20,6 +20,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/datadir"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -48,10 +49,14 @@ type Restored struct {
 }
 
 // backedKeys are the keys that a data directory has.
-var backedKeys = []string{store.KeyFile, secret.KeyFile}
+var backedKeys = names(datadir.With(datadir.Key))
 
-// keyFiles are what a data directory keeps when a backup is put there.
-var keyFiles = append(slices.Clone(backedKeys), host.ErasedFile)
+func names(entries []datadir.Entry) (names []string) {
+	for _, e := range entries {
+		names = append(names, e.Name)
+	}
+	return names
+}
 
 // Restore puts a backup into a data directory, in one step and in recovery. All
 // of it is checked before that; where something is wrong the data directory is
@@ -73,7 +78,7 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 	}
 	for _, m := range r.Manifest.Members {
 		inside := strings.HasPrefix(m.Name+"/", tablesDir+"/")
-		if !restorable(m.Name) || inside && r.Manifest.Database != "postgresql" {
+		if !inBackup(m.Name) || inside && r.Manifest.Database != "postgresql" {
 			return r, refusedBackup(o.File, fmt.Errorf("it has %.100q, which is in no backup; nothing was restored", m.Name))
 		}
 	}
@@ -136,14 +141,14 @@ func refusedBackup(file string, err error) error {
 	return plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", file, err)
 }
 
-// others returns what a data directory has beside the keys.
+// others returns what a data directory has beside what a restore keeps.
 func others(home string) (names []string, err error) {
 	entries, err := os.ReadDir(home)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for _, e := range entries {
-		if !slices.Contains(keyFiles, e.Name()) {
+		if of, known := datadir.Find(e.Name()); !known || of.Care != datadir.Key && of.Care != datadir.Kept {
 			names = append(names, e.Name())
 		}
 	}
@@ -187,14 +192,15 @@ func alone(home string) (leave func(), err error) {
 // keep takes along what the data directory has and no backup does: its keys, and
 // what is remembered of its ledger.
 func keep(home, staged string) error {
-	anchors, err := filepath.Glob(filepath.Join(home, "ledger*.anchor"))
-	if err != nil {
-		return err
+	var paths []string
+	for _, e := range datadir.With(datadir.Key, datadir.Kept) {
+		found, err := filepath.Glob(filepath.Join(home, e.Name))
+		if err != nil {
+			return err
+		}
+		paths = append(paths, found...)
 	}
-	for _, name := range keyFiles {
-		anchors = append(anchors, filepath.Join(home, name))
-	}
-	for _, path := range anchors {
+	for _, path := range paths {
 		info, err := os.Lstat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -318,6 +324,9 @@ func (r *Restored) walk(ctx context.Context, st store.Store, key *store.Key) err
 	if !slices.Equal(headsOf(heads), r.Manifest.Heads) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "the backup cannot be used: its ledger does not end where its manifest says; nothing was restored")
 	}
+	if err := r.tenants(ctx, st); err != nil {
+		return err
+	}
 	report, err := ledger.VerifyCopy(ctx, st, key)
 	if err != nil {
 		return err
@@ -327,6 +336,18 @@ func (r *Restored) walk(ctx context.Context, st store.Store, key *store.Key) err
 	}
 	r.Entries = report.Entries
 	return nil
+}
+
+// tenants says which tenants of the copy have no directory in it: they are not served.
+func (r *Restored) tenants(ctx context.Context, st store.Store) error {
+	rows, err := st.Tenants(store.Everywhere(ctx))
+	for _, row := range rows {
+		dir := host.TenantDir("", row.Name) + "/"
+		if !slices.ContainsFunc(r.Manifest.Members, func(m backup.Member) bool { return m.Name+"/" == dir || strings.HasPrefix(m.Name, dir) }) {
+			r.Manifest.Notes = append(r.Manifest.Notes, fmt.Sprintf("The backup has no %s, so tenant %s is not served. Put its configuration and policies there, or make an empty directory if it has none.", dir, row.Name))
+		}
+	}
+	return err
 }
 
 func headsOf(rows []store.ChainRow) []backup.Head {

@@ -110,8 +110,10 @@ func Examine(ctx context.Context, s Subject) ([]Finding, error) {
 	e.add("database takes writes", true, h.Writable(ctx), "one reached the disk")
 	e.clock(h.Store)
 	e.calls(ctx, h.Store)
+	e.tenants(ctx, h.Store)
 	e.serving(ctx)
 	e.backups()
+	e.contents()
 	for _, p := range h.Programs() {
 		e.add(p.Name, false, p.Err, p.Detail)
 	}
@@ -268,4 +270,22 @@ func (e *examination) plugins(ctx context.Context, h *Host) {
 		err = fmt.Errorf("disabled because their code could not be stopped otherwise: %s", strings.Join(lines[:min(len(lines), maxNamed)], ", "))
 	}
 	e.add("plugins of agents", false, err, "none is disabled")
+}
+
+// tenants says which tenants have no directory, and so are not served.
+func (e *examination) tenants(ctx context.Context, st store.Store) {
+	rows, err := st.Tenants(store.Everywhere(ctx))
+	var missing []string
+	for _, row := range rows {
+		if info, statErr := os.Stat(host.TenantDir(e.Home, row.Name)); row.DisabledAt.IsZero() && (statErr != nil || !info.IsDir()) {
+			missing = append(missing, row.Name)
+		}
+	}
+	if len(rows) == 0 && err == nil {
+		return
+	}
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("not served, as their directories in %s are missing: %s; put them back from a backup", host.TenantDir(e.Home, ""), strings.Join(missing[:min(len(missing), maxStrange)], ", "))
+	}
+	e.add("tenants", false, err, fmt.Sprintf("%d beside the site's own", len(rows)))
 }

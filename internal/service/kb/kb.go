@@ -116,6 +116,7 @@ func (b *Bases) Create(ctx context.Context, tenant string, base Base) (Base, err
 	}
 	var fresh bool
 	err := b.opts.Store.Write(ctx, func(tx Tx) (err error) {
+		fresh = false
 		if b.opts.Most > 0 {
 			n, err := tx.Owned(ctx, ownedKnowledge, tenant, b.opts.Most, row.CreatedBy)
 			if err = errors.Join(err, ownedKnowledge.Most(n, b.opts.Most, "limits.principal_knowledge")); err != nil {
@@ -196,6 +197,7 @@ func (b *Bases) Delete(ctx context.Context, tenant, id, by string) error {
 		}
 		var gone bool
 		err = b.opts.Store.Write(ctx, func(tx Tx) (err error) {
+			gone = false
 			for _, d := range documents {
 				if _, err := tx.DeleteDocument(tenant, id, d.ID); err != nil {
 					return err

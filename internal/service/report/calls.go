@@ -14,13 +14,9 @@ func (r *Report) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// calls are those of the session, each by the entry that says how it ended: the newest that the
-// ledger has of it, and those that its artifacts name.
-func (r *Report) calls(ctx context.Context, s Source) ([]Call, error) {
-	entries, err := s.Newest(ctx)
-	if err != nil {
-		return nil, err
-	}
+// calls are those of the session, each by the entry that says how it ended: the newest that there is of
+// it among the entries, and those that its artifacts name.
+func (r *Report) calls(ctx context.Context, s Source, entries []plugin.Entry) ([]Call, error) {
 	if len(entries) >= MaxEntries {
 		r.note("calls of this session that are older than the newest %d entries about calls are here only where they made an artifact", MaxEntries)
 	}
@@ -39,7 +35,7 @@ func (r *Report) calls(ctx context.Context, s Source) ([]Call, error) {
 			return nil, err
 		}
 		for _, e := range found {
-			if c, _, is := callOf(e); is && c.ID == a.SourceCall {
+			if c, _, is := callOf(e); is && c.ID == a.SourceCall && r.Until.has(e) {
 				byID[c.ID] = c
 			}
 		}
@@ -62,6 +58,13 @@ func (r *Report) calls(ctx context.Context, s Source) ([]Call, error) {
 		all = all[len(all)-MaxCalls:]
 	}
 	return all, nil
+}
+
+// has reports whether an entry is of the moment, or of before. A chain of which the moment has no entry
+// had none among the newest.
+func (u Until) has(e plugin.Entry) bool {
+	i := slices.IndexFunc(u.Entries, func(at Entry) bool { return at.Chain == e.Chain })
+	return i < 0 && len(u.Entries) > 0 || i >= 0 && e.Seq <= u.Entries[i].Seq
 }
 
 // callOf reads an entry about a call, and the session that the call was made in.

@@ -40,13 +40,13 @@ func (r Report) Write(format string) ([]byte, error) {
 
 func (r Report) draw(p page) {
 	p.begin("Report of session " + orNone(r.Session.Name))
-	p.paragraph(fmt.Sprintf("Session %s of %s, pillar %s. Written %s for %s by mortise %s.", r.Session.ID, orNone(r.Session.Owner),
-		orNone(r.Session.Pillar), clock(r.At), r.By, r.Version))
+	p.paragraph(fmt.Sprintf("Session %s of %s, pillar %s. As it was at %s, %s.", r.Session.ID, orNone(r.Session.Owner),
+		orNone(r.Session.Pillar), clock(r.At), r.Until.words()))
 	if len(r.Session.Labels) > 0 {
 		p.paragraph(labelled("The session", r.Session.Labels))
 	}
 	p.paragraph("Statements are the words of the tools, and quotes those of the artifacts; the host vouches for where each stands. " +
-		"mortise sessions report --verify FILE holds every citation against the artifacts and the ledger.")
+		"mortise sessions report --verify FILE works all of it out again.")
 	for _, note := range r.Notes {
 		p.paragraph("Left out: " + note)
 	}
@@ -162,6 +162,24 @@ func cited(p Place) string {
 	}
 	if p.Offset >= 0 {
 		text += fmt.Sprintf(" byte %d", p.Offset)
+	}
+	return text
+}
+
+// words say which moment it is.
+func (u Until) words() string {
+	text := "up to "
+	if len(u.Entries) == 0 {
+		text = "before the first call"
+	}
+	for i, e := range u.Entries {
+		if i > 0 {
+			text += ", "
+		}
+		text += inLedger(e)
+	}
+	if u.Artifact != "" {
+		text += ", and artifact " + u.Artifact
 	}
 	return text
 }

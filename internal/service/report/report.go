@@ -9,6 +9,8 @@ package report
 import (
 	"context"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,23 +32,30 @@ const (
 	maxResult    = 16 << 20 // bytes of a result in one piece
 	maxText      = 600      // bytes of a statement
 	maxQuote     = 300      // bytes of a line that is quoted
-	form         = 1        // of the data; another one is another form of citing
+	form         = 2        // of the data; another one is another form of citing
 	deepest      = 12       // levels of a result that are looked into
 	maxProblems  = 100      // that are told one by one
+	maxChains    = 1000     // of the ledger, whose newest entries are named
 )
 
-// A Report is what a session found, as it is cited.
+// A Report is what a session found at a moment, as it is cited. All that is in it can be worked out
+// again from the session and the ledger: who made it, when and with which program cannot, and is not in it.
 type Report struct {
 	Form      int              `json:"form"`
-	Version   string           `json:"version"` // of the host's program
-	At        time.Time        `json:"at"`
-	By        string           `json:"by"` // the principal who asked for it
+	At        time.Time        `json:"at"`    // of the newest thing in it, by the clocks of hosts
+	Until     Until            `json:"until"` // which moment that is
 	Session   Session          `json:"session"`
 	Artifacts []Artifact       `json:"artifacts"`
 	Calls     []Call           `json:"calls"` // in the order in which they ended
 	Findings  []Finding        `json:"findings"`
 	Events    []timeline.Event `json:"events"`
 	Notes     []string         `json:"notes"` // what was left out
+}
+
+// An Until is a moment of a session: what came later is no part of a report of that moment.
+type Until struct {
+	Entries  []Entry `json:"entries"`  // the newest that are about calls, one of each chain
+	Artifact string  `json:"artifact"` // the newest; "" where there is none
 }
 
 // A Session is the investigation that a report is about.
@@ -126,28 +135,69 @@ type Source struct {
 	Session   session.Session
 	Artifacts []session.Artifact // of the session
 	Open      timeline.Open      // the bytes of one of them, held against its hash at their end
-	// Newest are the newest entries about calls, MaxEntries at most.
-	Newest func(ctx context.Context) ([]plugin.Entry, error)
+	// Newest are the newest entries about calls, the newest last, MaxEntries at most; of one chain, with a
+	// seq of at most until, where that is not the zero Entry.
+	Newest func(ctx context.Context, until Entry) ([]plugin.Entry, error)
 	// Find are the entries that the id of a call, or CHAIN/SEQ, means.
 	Find func(ctx context.Context, id string) ([]plugin.Entry, error)
 }
 
-// Of makes the report of a session; version, at and by are as given. Errors: those of the source.
-func Of(ctx context.Context, s Source, version string, at time.Time, by string) (Report, error) {
-	r := Report{Form: form, Version: version, At: at.UTC(), By: by, Session: sessionOf(s.Session), Notes: []string{}}
+// Of makes the report of a session as it is now. Errors: those of the source.
+func Of(ctx context.Context, s Source) (Report, error) {
+	entries, err := s.Newest(ctx, Entry{})
+	if err != nil {
+		return Report{}, err
+	}
+	until := Until{Entries: heads(entries)}
+	if n := len(s.Artifacts); n > 0 {
+		until.Artifact = s.Artifacts[n-1].ID
+	}
+	return of(ctx, s, until, entries)
+}
+
+// of makes the report of a moment, of which the source has the artifacts and entries are the newest.
+func of(ctx context.Context, s Source, until Until, entries []plugin.Entry) (Report, error) {
+	r := Report{Form: form, Until: until, Session: sessionOf(s.Session, s.Artifacts), Notes: []string{}, Artifacts: []Artifact{}}
+	for _, a := range s.Artifacts {
+		r.At = latest(r.At, a.CreatedAt)
+	}
 	if len(s.Artifacts) > MaxArtifacts {
 		r.note("the session has %d artifacts; the first %d are here", len(s.Artifacts), MaxArtifacts)
 		s.Artifacts = s.Artifacts[:MaxArtifacts]
 	}
-	r.Artifacts = []Artifact{}
 	for _, a := range s.Artifacts {
 		r.Artifacts = append(r.Artifacts, artifactOf(a))
 	}
 	var err error
-	if r.Calls, err = r.calls(ctx, s); err != nil {
+	if r.Calls, err = r.calls(ctx, s, entries); err != nil {
 		return Report{}, err
 	}
+	for _, c := range r.Calls {
+		r.At = latest(r.At, c.At)
+	}
 	return r, r.gather(ctx, s)
+}
+
+// heads are the newest of some entries, one of each chain.
+func heads(entries []plugin.Entry) []Entry {
+	newest := map[int64]Entry{}
+	for _, e := range entries {
+		if e.Seq > newest[e.Chain].Seq {
+			newest[e.Chain] = Entry{e.Chain, e.Seq, e.Hash}
+		}
+	}
+	all := []Entry{}
+	for _, chain := range slices.Sorted(maps.Keys(newest)) {
+		all = append(all, newest[chain])
+	}
+	return all
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b.UTC()
+	}
+	return a
 }
 
 // gather works out the findings and the timeline, from the artifacts of the source and the calls
@@ -192,8 +242,14 @@ func told(events []timeline.Event) []timeline.Event {
 	return out
 }
 
-func sessionOf(s session.Session) Session {
-	return Session{s.ID, s.Name, s.Pillar, s.Owner, append([]string{}, s.Labels...)}
+// sessionOf is a session with the labels of some of its artifacts.
+func sessionOf(s session.Session, artifacts []session.Artifact) Session {
+	labels := []string{}
+	for _, a := range artifacts {
+		labels = append(labels, a.Labels...)
+	}
+	slices.Sort(labels)
+	return Session{s.ID, s.Name, s.Pillar, s.Owner, slices.Compact(labels)}
 }
 
 func artifactOf(a session.Artifact) Artifact {

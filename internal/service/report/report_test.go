@@ -68,7 +68,14 @@ func (h *held) source() report.Source {
 		Open: func(_ context.Context, id string) (io.ReadCloser, error) {
 			return io.NopCloser(strings.NewReader(h.bytes[id])), nil
 		},
-		Newest: func(context.Context) ([]plugin.Entry, error) { return h.entries, nil },
+		Newest: func(_ context.Context, until report.Entry) (newest []plugin.Entry, _ error) {
+			for _, e := range h.entries {
+				if strings.HasPrefix(string(e.Kind), "call.") && (until.Seq == 0 || e.Chain == until.Chain && e.Seq <= until.Seq) {
+					newest = append(newest, e)
+				}
+			}
+			return newest[max(0, len(newest)-report.MaxEntries):], nil
+		},
 		Find: func(_ context.Context, id string) (found []plugin.Entry, _ error) {
 			for _, e := range h.entries {
 				if id == e.Subject || id == fmt.Sprintf("%d/%d", e.Chain, e.Seq) {
@@ -82,7 +89,7 @@ func (h *held) source() report.Source {
 
 func (h *held) report(t *testing.T) report.Report {
 	t.Helper()
-	r, err := report.Of(t.Context(), h.source(), "1.2.3", registered, "user::ana")
+	r, err := report.Of(t.Context(), h.source())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +206,7 @@ func TestWhatWasChangedIsFound(t *testing.T) {
 			}
 		})
 	}
-	for _, file := range []string{"", "text", `{"form":`, `{"form":2}`, `{"form":1,"more":true}`, strings.Repeat("x", report.MaxBytes+1)} {
+	for _, file := range []string{"", "text", `{"form":`, `{"form":1}`, `{"form":2,"more":true}`, strings.Repeat("x", report.MaxBytes+1)} {
 		if _, err := report.Verify(t.Context(), newHeld("").source(), []byte(file)); plugin.CodeOf(err) != plugin.CodeInvalidInput {
 			t.Errorf("%.20q: %v", file, err)
 		}
@@ -210,8 +217,8 @@ func TestWhatWasChangedIsFound(t *testing.T) {
 func TestNoTextBecomesMarkup(t *testing.T) {
 	t.Parallel()
 	evil := "</pre></li><script>alert(1)</script><img src=x onerror=alert(1)> [a](javascript:alert(1)) ![b](http://evil.example/b.png) `c` **d** " +
-		"http://evil.example www.evil.example a@evil.example <http://evil.example> &lt; $x$ ~~e~~ |f| {\"form\":1} \u202e\u200b\x1b[31m\x00\u2028"
-	lines := "\n# heading\n```json\n{\"form\":1}\n```\n- item\n1. one\n> quote\n---\n===\n<b>"
+		"http://evil.example www.evil.example a@evil.example <http://evil.example> &lt; $x$ ~~e~~ |f| {\"form\":2} \u202e\u200b\x1b[31m\x00\u2028"
+	lines := "\n# heading\n```json\n{\"form\":2}\n```\n- item\n1. one\n> quote\n---\n===\n<b>"
 	h := newHeld(evil + lines)
 	h.session.Owner, h.session.Labels = evil, []string{evil}
 	log := h.add("log_stream", evil+lines, "", "", "2026-03-05T09:20:41Z "+evil+lines, evil)
@@ -245,7 +252,7 @@ func TestNoTextBecomesMarkup(t *testing.T) {
 		case strings.HasPrefix(line, "```"):
 			fences++
 			continue
-		case strings.HasPrefix(line, `{"form":1,`):
+		case strings.HasPrefix(line, `{"form":2,`):
 			if strings.ContainsAny(line, "<>`") {
 				t.Error("the data has marks")
 			}
@@ -308,4 +315,27 @@ func TestAReportIsBounded(t *testing.T) {
 	if got := h.problems(t, written(t, r, "html")); got != "" {
 		t.Error(got)
 	}
+}
+
+// change replaces the record of an entry.
+func (h *held) change(t *testing.T, i int, rec plugin.CallRecord) {
+	t.Helper()
+	body, err := json.Marshal(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.entries[i].Body = body
+	h.entries[i].Hash = chain.Hash(&h.entries[i])
+}
+
+// noted adds an entry about the session.
+func (h *held) noted(t *testing.T, kind plugin.EntryKind, body any) {
+	t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := plugin.Entry{Chain: 1, Seq: int64(len(h.entries) + 1), At: registered, Kind: kind, Subject: h.session.ID, Principal: "user::ana", Body: raw}
+	e.Hash = chain.Hash(&e)
+	h.entries = append(h.entries, e)
 }

@@ -86,6 +86,7 @@ func (v *Vault) Rotate(ctx context.Context, tenant string, by By) (r Rotation, e
 // is still under way. It returns the number of the last.
 func (v *Vault) renew(ctx context.Context, m master) (last int64, resumed bool, err error) {
 	err = v.st.Write(ctx, func(tx Tx) error {
+		last = 0
 		rows, err := tx.SecretKeys(ctx)
 		if err != nil {
 			return err

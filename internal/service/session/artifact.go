@@ -179,6 +179,7 @@ type content struct {
 // register puts an artifact into the store, or finds that it is there.
 func (s *Sessions) register(ctx context.Context, tenant, session string, c content, a Add) (row *artifactRow, err error) {
 	err = s.write(ctx, func(tx Tx) error {
+		row = nil
 		labels := slices.Clone(a.Labels)
 		had, err := s.parentLabels(ctx, tx, tenant, session, a.Parents)
 		if err != nil {

@@ -146,6 +146,7 @@ func (s *Sessions) Create(ctx context.Context, tenant string, o Open) (Session, 
 		Tenant: tenant, Name: o.Name, Kind: cmp.Or(o.Kind, Investigation), Owner: s.By, Pillar: o.Pillar, State: sessionOpen, Labels: []string{}, CreatedAt: now, UpdatedAt: now,
 	}
 	err := s.write(ctx, func(tx Tx) (err error) {
+		row.ID = ""
 		if s.MaxOpen > 0 {
 			n, err := tx.Owned(ctx, ownedSessions, tenant, s.MaxOpen, row.Owner)
 			if err = errors.Join(err, ownedSessions.Most(n, s.MaxOpen, "limits.principal_sessions")); err != nil {
@@ -236,7 +237,9 @@ func (s *Sessions) move(ctx context.Context, tenant, id string, from, to session
 // has the same. The ledger entries about it stay.
 func (s *Sessions) Delete(ctx context.Context, tenant, id string) error {
 	var hashes []string
+	deleted := ""
 	err := s.write(ctx, func(tx Tx) error {
+		deleted = ""
 		row, err := find(ctx, tx, tenant, id)
 		if err != nil {
 			return err
@@ -245,11 +248,14 @@ func (s *Sessions) Delete(ctx context.Context, tenant, id string) error {
 		if hashes, found, err = tx.DeleteSession(tenant, row.ID); err != nil || !found {
 			return err
 		}
-		id = row.ID
+		deleted = row.ID
 		return s.note(tx, tenant, plugin.EntrySessionDeleted, row.ID, map[string]any{"session": row.ID, "artifacts": row.Artifacts})
 	})
 	if err != nil {
 		return err
+	}
+	if deleted != "" {
+		id = deleted // which may have been given in part
 	}
 	s.quota.forget(tenant, id)
 	if err := rmtree.Remove(s.viewDir(tenant, id)); err != nil {

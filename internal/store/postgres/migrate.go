@@ -16,7 +16,7 @@ import (
 var migrations embed.FS
 
 const (
-	schema    = 24                   // the version that the newest migration leads to
+	schema    = 25                   // the version that the newest migration leads to
 	versions  = "mortise_migrations" // the table in which goose keeps it: others may use goose in this database too
 	migrating = 0x6d6f7274697365     // the advisory lock that is held meanwhile
 )

@@ -20,6 +20,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
+	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -27,7 +28,11 @@ import (
 const role = "MORTISE_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(role) == "" {
+	switch os.Getenv(role) {
+	case runTwice:
+		sqlstore.RunTwice()
+		fallthrough
+	case "":
 		goleak.VerifyTestMain(m)
 		return
 	}

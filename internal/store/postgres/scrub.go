@@ -8,7 +8,7 @@ import (
 // scrubbed are the tables of which erasure deletes rows.
 var scrubbed = []string{
 	"bodies", "messages", "conversations", "sessions", "artifacts", "steps", "plans", "kv", "secrets", "memories", "schedules", "ticks", "outbox",
-	"kb_chunks", "kb_documents", "kbs", "tokens", "browser_sessions", "users", "identities", "erasures",
+	"kb_chunks", "kb_documents", "kbs", "tokens", "browser_sessions", "users", "identities", "erasures", "entry_bodies",
 }
 
 // Scrub implements store.Scrubber: it vacuums the tables that erasure deletes rows of. The

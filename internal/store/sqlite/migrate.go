@@ -21,7 +21,7 @@ import (
 var migrations embed.FS
 
 // schema is the version that the newest migration leads to.
-const schema = 25
+const schema = 26
 
 // migrate creates the database if need be and brings it to the newest schema.
 // On one that is there already this is a single read: user_version repeats

@@ -18,6 +18,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/testwait"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 )
 
 // The test binary runs itself as another process on the same database; role
@@ -27,6 +28,9 @@ const role = "MORTISE_TEST_ROLE"
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "":
+		goleak.VerifyTestMain(m)
+	case runTwice:
+		sqlstore.RunTwice()
 		goleak.VerifyTestMain(m)
 	case "write and hang":
 		writeAndHang(os.Args[1])

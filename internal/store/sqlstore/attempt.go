@@ -28,6 +28,11 @@ func (c *committer) attempt(batch []*request) (bad int, fault Fault, err error) 
 		}
 		c.entered = true
 	}
+	if twice.Load() {
+		if err := c.rehearse(batch, register); err != nil {
+			return -1, e.fault(err), err
+		}
+	}
 
 	tx, err := c.writer.begin()
 	if err != nil {

@@ -33,30 +33,112 @@ func (r *reader) Erasures(ctx context.Context, tenant string, open bool) ([]stor
 	}))
 }
 
-// ownedBy is the condition that a call, as s, is a person's: made by them, or by another on
-// their behalf.
-const ownedBy = `(s.principal IN (?, ?) OR s.actor IN (?, ?))`
+// A personal is rows of a table, as s, that are a person's. What removes such rows and what
+// counts those that are left have the same condition.
+type personal struct {
+	kind  string // as counts name it
+	table string
+	where string
+	args  []any
+}
 
-func owning(who store.Aliases) []any { return []any{who.Name, who.Typed, who.Name, who.Typed} }
+// personalCalls are calls whose bodies are not removed: those that a person made, and those that
+// others made on their behalf.
+func personalCalls(who store.Aliases) personal {
+	return personal{"calls", "calls", `s.removed_at = 0 AND (s.principal IN (?, ?) OR s.actor IN (?, ?))`, []any{who.Name, who.Typed, who.Name, who.Typed}}
+}
+
+func personalPlans(who store.Aliases) personal {
+	return personal{"plans", "plans", `s.removed_at = 0 AND s.principal IN (?, ?)`, []any{who.Name, who.Typed}}
+}
+
+// personalModels are what models were asked and answered for a person.
+func personalModels(who store.Aliases) personal {
+	return personal{"model_bodies", "entry_bodies", `s.principal IN (?, ?)`, []any{who.Name, who.Typed}}
+}
+
+func personalSessions(who store.Aliases) personal {
+	args := []any{who.Name, who.Typed, who.Name}
+	for _, peer := range who.Peers {
+		args = append(args, peer)
+	}
+	conversation := `SELECT 1 FROM conversations v WHERE v.tenant = s.tenant AND v.session_id = s.id`
+	return personal{"sessions", "sessions", `(s.owner IN (?, ?) AND NOT EXISTS (` + conversation + ` AND v.peer <> '')
+		OR EXISTS (` + conversation + ` AND v.peer IN (?` + strings.Repeat(", ?", len(who.Peers)) + `)))`, args}
+}
+
+// personalAccess is what lets a person in, in the order in which it is removed.
+func personalAccess(who store.Aliases) []personal {
+	all := []personal{{"browser_sessions", "browser_sessions", `s.user_id IN (SELECT u.id FROM users u WHERE u.tenant = s.tenant AND u.principal_type = ? AND u.principal_id = ?)`, []any{who.Type, who.ID}}}
+	for _, table := range [...]string{"tokens", "identities", "users"} {
+		all = append(all, personal{table, table, `s.principal_type = ? AND s.principal_id = ?`, []any{who.Type, who.ID}})
+	}
+	return all
+}
+
+// personalRows are other rows of a person, in the order in which they are removed.
+func personalRows(who store.Aliases) []personal {
+	return []personal{
+		{"kv", "kv", `s.owner <> ':host' AND s.scope = ?`, []any{who.Typed}},
+		{"secrets", "secrets", `s.scope = 'user' AND s.subject = ?`, []any{who.Typed}},
+		{"memories", "memories", `s.agent IN (SELECT a.id FROM agents a WHERE a.tenant = s.tenant AND a.created_by = ?)`, []any{who.Name}},
+		{"ticks", "ticks", `s.schedule_id IN (SELECT f.id FROM schedules f WHERE f.tenant = s.tenant AND f.owner_type = ? AND f.owner_id = ?)`, []any{who.Type, who.ID}},
+		{"schedules", "schedules", `s.owner_type = ? AND s.owner_id = ?`, []any{who.Type, who.ID}},
+	}
+}
+
+func personalDocuments(who store.Aliases) personal {
+	return personal{"kb_documents", "kb_documents", `(s.principal IN (?, ?) OR s.kb_id IN (SELECT k.id FROM kbs k WHERE k.tenant = s.tenant AND k.created_by = ?))`, []any{who.Name, who.Typed, who.Name}}
+}
+
+func personalKnowledge(who store.Aliases) personal {
+	return personal{"kbs", "kbs", `s.created_by = ?`, []any{who.Name}}
+}
+
+// ownerless are rows of which no one can tell whose they are. They are not counted as left: others
+// make new ones.
+var ownerless = []personal{
+	{"kv", "kv", `s.owner = ':host' AND s.scope = 'cache'`, nil},
+	{"outbox", "outbox", `s.next_at = 0`, nil},
+}
+
+// count returns how many rows there are.
+func (p personal) count(ctx context.Context, r *reader, tenant string) (int64, error) {
+	q := selectFrom("count(*)", p.table+" s")
+	q.where("s.tenant = ?", tenant)
+	q.where(p.where, p.args...)
+	n, err := one(rows(ctx, r, q, func(rows *record, n *int64) error { return rows.Scan(n) }))
+	if err != nil {
+		return 0, err
+	}
+	return *n, nil
+}
+
+// Unerased implements [store.RetentionReader].
+func (r *reader) Unerased(ctx context.Context, who store.Aliases) (map[string]int64, error) {
+	left := map[string]int64{}
+	all := append(personalAccess(who), personalRows(who)...)
+	for _, p := range append(all, personalDocuments(who), personalKnowledge(who), personalSessions(who), personalCalls(who), personalPlans(who), personalModels(who)) {
+		n, err := p.count(ctx, r, who.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		left[p.kind] += n
+	}
+	return left, nil
+}
 
 // Unsettled implements [store.RetentionReader].
-func (r *reader) Unsettled(ctx context.Context, who store.Aliases) (int64, error) {
-	var sum int64
-	for _, of := range [...]struct {
-		table, where string
-		args         []any
-	}{
-		{"calls", `s.state NOT IN ('succeeded', 'failed') AND ` + ownedBy, owning(who)},
-		{"plans", `s.state NOT IN ('succeeded', 'failed', 'cancelled') AND s.principal IN (?, ?)`, owning(who)[:2]},
-	} {
-		q := selectFrom("count(*)", of.table+" s")
-		q.where("s.tenant = ?", who.Tenant)
-		q.where(of.where, of.args...)
-		n, err := one(rows(ctx, r, q, func(rows *record, n *int64) error { return rows.Scan(n) }))
+func (r *reader) Unsettled(ctx context.Context, who store.Aliases) (sum int64, err error) {
+	calls, plans := personalCalls(who), personalPlans(who)
+	calls.where += ` AND s.state NOT IN ('succeeded', 'failed')`
+	plans.where += ` AND s.state NOT IN ('succeeded', 'failed', 'cancelled')`
+	for _, p := range [...]personal{calls, plans} {
+		n, err := p.count(ctx, r, who.Tenant)
 		if err != nil {
 			return 0, err
 		}
-		sum += *n
+		sum += n
 	}
 	return sum, nil
 }
@@ -72,107 +154,85 @@ func (t *tx) PutErasure(r store.ErasureRow) error {
 }
 
 // EraseCalls implements [store.RetentionWriter].
-func (t *tx) EraseCalls(who store.Aliases, cursor string, at time.Time, limit int) (out store.Removed, next string, err error) {
-	q := selectFrom("s.id, '', s.updated_at, s.request_hash, s.result_hash", "calls s")
-	q.where("s.tenant = ?", who.Tenant)
-	q.where("s.id > ?", cursor)
-	q.where(ownedBy, owning(who)...)
-	q.where(endedCall + " AND " + unneededCall)
-	q.orderBy("s.id")
-	q.limit(limit)
-	due, err := all(rows(context.Background(), &t.reader, q, scanAged))
+func (t *tx) EraseCalls(who store.Aliases, at time.Time, limit int) (store.Removed, error) {
+	due, err := t.personal(personalCalls(who), "s.id, '', s.updated_at, s.request_hash, s.result_hash", who.Tenant, endedCall+" AND "+unneededCall, limit)
 	if err != nil {
-		return out, "", err
+		return store.Removed{}, err
 	}
-	if out, err = t.removeBodies(who.Tenant, due, store.RemovedByErasure, at); err != nil {
-		return out, "", err
+	return t.removeBodies(who.Tenant, due, store.RemovedByErasure, at)
+}
+
+// ErasePlans implements [store.RetentionWriter].
+func (t *tx) ErasePlans(who store.Aliases, at time.Time, limit int) (store.Removed, error) {
+	due, err := t.personal(personalPlans(who), "s.id, '', s.updated_at, s.request_hash, ''", who.Tenant, endedPlan, limit)
+	if err != nil {
+		return store.Removed{}, err
 	}
-	if len(due) == limit {
-		return out, due[limit-1].id, nil
+	return t.emptyPlans(who.Tenant, due, store.RemovedByErasure, at)
+}
+
+// EraseModels implements [store.RetentionWriter].
+func (t *tx) EraseModels(who store.Aliases, limit int) (store.Removed, error) {
+	due, err := t.personal(personalModels(who), "s.hash, s.subject, s.expires_at, s.principal, ''", who.Tenant, "1 = 1", limit)
+	if err != nil {
+		return store.Removed{}, err
 	}
-	q = selectFrom("p.id, '', p.updated_at, p.request_hash, ''", "plans p WHERE p.tenant = ? AND p.principal IN (?, ?) AND "+endedPlan)
-	q.args = []any{who.Tenant, who.Name, who.Typed}
-	q.orderBy("p.id")
-	q.limit(limit)
-	if due, err = all(rows(context.Background(), &t.reader, q, scanAged)); err != nil {
-		return out, "", err
-	}
-	plans, err := t.emptyPlans(who.Tenant, due, store.RemovedByErasure, at)
-	out.Count, out.Bytes = out.Count+plans.Count, out.Bytes+plans.Bytes
-	if len(due) == limit {
-		next = cursor
-	}
-	return out, next, err
+	return t.removeNamed(who.Tenant, due)
 }
 
 // EraseSessions implements [store.RetentionWriter].
 func (t *tx) EraseSessions(who store.Aliases, limit int) (store.Removed, error) {
-	q := selectFrom("s.id, '', s.updated_at, '', ''", "sessions s LEFT JOIN conversations v ON v.tenant = s.tenant AND v.session_id = s.id")
-	q.where("s.tenant = ?", who.Tenant)
-	peers := []any{who.Name, who.Typed, who.Name}
-	for _, peer := range who.Peers {
-		peers = append(peers, peer)
-	}
-	q.where("(s.owner IN (?, ?) AND (v.session_id IS NULL OR v.peer = '') OR v.peer IN (?"+strings.Repeat(", ?", len(who.Peers))+"))", peers...)
-	q.where(`NOT EXISTS (SELECT 1 FROM calls c WHERE c.tenant = s.tenant AND c.session_id <> '' AND c.session_id = s.id AND c.state NOT IN ('succeeded', 'failed'))`)
-	q.orderBy("s.id")
-	q.limit(limit)
-	due, err := all(rows(context.Background(), &t.reader, q, scanAged))
+	due, err := t.personal(personalSessions(who), "s.id, '', s.updated_at, '', ''", who.Tenant,
+		`NOT EXISTS (SELECT 1 FROM calls c WHERE c.tenant = s.tenant AND c.session_id <> '' AND c.session_id = s.id AND c.state NOT IN ('succeeded', 'failed'))`, limit)
 	if err != nil {
 		return store.Removed{}, err
 	}
 	return t.removeSessions(who.Tenant, due)
 }
 
+// personal returns the first rows of a kind that can be removed now.
+func (t *tx) personal(p personal, columns, tenant, removable string, limit int) ([]aged, error) {
+	q := selectFrom(columns, p.table+" s")
+	q.where("s.tenant = ?", tenant)
+	q.where(p.where, p.args...)
+	q.where(removable)
+	q.orderBy("1, 2")
+	q.limit(limit)
+	return all(rows(context.Background(), &t.reader, q, scanAged))
+}
+
 // EraseAccess implements [store.RetentionWriter].
 func (t *tx) EraseAccess(who store.Aliases) (map[string]int64, error) {
 	counts := map[string]int64{}
-	err := t.erase(counts, "browser_sessions", who.Tenant, `user_id IN (SELECT id FROM users WHERE tenant = ? AND principal_type = ? AND principal_id = ?)`, who.Tenant, who.Type, who.ID)
-	for _, table := range [...]string{"tokens", "identities", "users"} {
-		if err == nil {
-			err = t.erase(counts, table, who.Tenant, `principal_type = ? AND principal_id = ?`, who.Type, who.ID)
+	for _, p := range personalAccess(who) {
+		if err := t.erase(counts, who.Tenant, p); err != nil {
+			return nil, err
 		}
 	}
-	return counts, err
+	return counts, nil
 }
 
-// erase deletes rows of a table, where there are some: a change of what decides authority
+// erase deletes rows of a table, if there are any: a change of what decides authority
 // costs all writers, and a table that is not changed is not signed again.
-func (t *tx) erase(counts map[string]int64, table, tenant, where string, args ...any) error {
-	args = append([]any{tenant}, args...)
-	var n int64
-	if _, err := t.Row([]any{&n}, `SELECT count(*) FROM `+table+` WHERE tenant = ? AND `+where, args...); err != nil || n == 0 {
-		return err
+func (t *tx) erase(counts map[string]int64, tenant string, p personal) error {
+	n, err := p.count(context.Background(), &t.reader, tenant)
+	if err != nil || n == 0 {
+		return t.fail(err)
 	}
-	counts[table] += n
-	_, err := t.Exec(`DELETE FROM `+table+` WHERE tenant = ? AND `+where, args...)
+	counts[p.kind] += n
+	_, err = t.Exec(`DELETE FROM `+p.table+` AS s WHERE s.tenant = ? AND `+p.where, append([]any{tenant}, p.args...)...)
 	return err
 }
 
 // EraseRows implements [store.RetentionWriter].
 func (t *tx) EraseRows(who store.Aliases, limit int) (map[string]int64, error) {
 	counts := map[string]int64{}
-	for _, part := range []struct {
-		table, where string
-		args         []any
-	}{
-		{"kv", `owner <> ':host' AND scope = ?`, []any{who.Typed}},
-		{"kv", `owner = ':host' AND scope = 'cache'`, nil}, // whose it is cannot be told: it is made again
-		{"secrets", `scope = 'user' AND subject = ?`, []any{who.Typed}},
-		{"memories", `agent IN (SELECT id FROM agents WHERE tenant = ? AND created_by = ?)`, []any{who.Tenant, who.Name}},
-		{"ticks", `schedule_id IN (SELECT id FROM schedules WHERE tenant = ? AND owner_type = ? AND owner_id = ?)`, []any{who.Tenant, who.Type, who.ID}},
-		{"schedules", `owner_type = ? AND owner_id = ?`, []any{who.Type, who.ID}},
-		{"outbox", `next_at = 0`, nil}, // likewise
-	} {
-		if err := t.erase(counts, part.table, who.Tenant, part.where, part.args...); err != nil {
+	for _, p := range personalRows(who) {
+		if err := t.erase(counts, who.Tenant, p); err != nil {
 			return nil, err
 		}
 	}
-	q := selectFrom("d.kb_id, d.id, d.updated_at, '', ''", `kb_documents d WHERE d.tenant = ? AND (d.principal IN (?, ?)
-		OR d.kb_id IN (SELECT k.id FROM kbs k WHERE k.tenant = ? AND k.created_by = ?))`)
-	q.args = []any{who.Tenant, who.Name, who.Typed, who.Tenant, who.Name}
-	q.limit(limit)
-	documents, err := all(rows(context.Background(), &t.reader, q, scanAged))
+	documents, err := t.personal(personalDocuments(who), "s.kb_id, s.id, s.updated_at, '', ''", who.Tenant, "1 = 1", limit)
 	if err != nil {
 		return nil, err
 	}
@@ -185,5 +245,16 @@ func (t *tx) EraseRows(who store.Aliases, limit int) (map[string]int64, error) {
 	if len(documents) > 0 {
 		return counts, nil
 	}
-	return counts, t.erase(counts, "kbs", who.Tenant, `created_by = ?`, who.Name)
+	return counts, t.erase(counts, who.Tenant, personalKnowledge(who))
+}
+
+// EraseShared implements [store.RetentionWriter].
+func (t *tx) EraseShared(tenant string) (map[string]int64, error) {
+	counts := map[string]int64{}
+	for _, p := range ownerless {
+		if err := t.erase(counts, tenant, p); err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
 }

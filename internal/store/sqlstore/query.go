@@ -24,6 +24,11 @@ const putBody = `INSERT INTO bodies (tenant, hash, data, expires_at) VALUES (?, 
 		expires_at = CASE WHEN excluded.expires_at = 0 OR excluded.expires_at > bodies.expires_at THEN excluded.expires_at ELSE bodies.expires_at END
 	WHERE bodies.data IS NULL OR (bodies.expires_at <> 0 AND (excluded.expires_at = 0 OR excluded.expires_at > bodies.expires_at))`
 
+const nameBody = `INSERT INTO entry_bodies (tenant, hash, subject, principal, expires_at) VALUES (?, ?, ?, ?, ?)
+	ON CONFLICT (tenant, hash, subject, principal) DO UPDATE SET
+		expires_at = CASE WHEN excluded.expires_at = 0 OR entry_bodies.expires_at = 0 THEN 0
+			WHEN excluded.expires_at > entry_bodies.expires_at THEN excluded.expires_at ELSE entry_bodies.expires_at END`
+
 const putPackage = `INSERT INTO packages (digest, source, signer) VALUES (?, ?, ?)
 	ON CONFLICT (digest) DO UPDATE SET source = excluded.source, signer = excluded.signer`
 

@@ -85,6 +85,9 @@ func (r *reader) Entries(ctx context.Context, f store.EntryFilter) iter.Seq2[plu
 	if f.After != 0 {
 		q.where("seq > ?", f.After)
 	}
+	if f.Until != 0 {
+		q.where("seq <= ?", f.Until)
+	}
 	q.of(ctx, r, f.Tenant)
 	if f.Subject != "" {
 		q.where("subject = ?", f.Subject)

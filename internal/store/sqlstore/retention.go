@@ -13,7 +13,7 @@ import (
 
 const (
 	endedCall = `s.removed_at = 0 AND s.state IN ('succeeded', 'failed')`
-	endedPlan = `p.removed_at = 0 AND p.state IN ('succeeded', 'failed', 'cancelled')`
+	endedPlan = `s.removed_at = 0 AND s.state IN ('succeeded', 'failed', 'cancelled')`
 
 	// A call whose plan or parent has not ended may still be asked what it answered.
 	unneededCall = `NOT EXISTS (SELECT 1 FROM plans p WHERE p.tenant = s.tenant AND p.id = s.plan_id AND p.state NOT IN ('succeeded', 'failed', 'cancelled'))
@@ -24,16 +24,18 @@ const (
 		AND (c.updated_at >= ? OR c.state NOT IN ('succeeded', 'failed')))`
 )
 
-// needBody asks whether a row needs a body; see [tx.dropBodies].
-const needBody = `SELECT 1 FROM calls WHERE tenant = ? AND request_hash <> '' AND request_hash = ? AND removed_at = 0
-	UNION ALL SELECT 1 FROM calls WHERE tenant = ? AND result_hash <> '' AND result_hash = ? AND removed_at = 0
-	UNION ALL SELECT 1 FROM effects e JOIN calls c ON c.tenant = e.tenant AND c.id = e.call_id
-		WHERE e.tenant = ? AND e.response_hash <> '' AND e.response_hash = ? AND c.removed_at = 0
-	UNION ALL SELECT 1 FROM approvals a WHERE a.tenant = ? AND a.preview_hash <> '' AND a.preview_hash = ?
+// neededBody is the condition that a row which stays needs a body, as b. Every column that has the
+// hash of a body is in it; what a model was asked, and all else that only entries of the ledger
+// name, has a row of entry_bodies.
+const neededBody = `(EXISTS (SELECT 1 FROM calls c WHERE c.tenant = b.tenant AND c.request_hash <> '' AND c.request_hash = b.hash AND c.removed_at = 0)
+	OR EXISTS (SELECT 1 FROM calls c WHERE c.tenant = b.tenant AND c.result_hash <> '' AND c.result_hash = b.hash AND c.removed_at = 0)
+	OR EXISTS (SELECT 1 FROM effects e JOIN calls c ON c.tenant = e.tenant AND c.id = e.call_id
+		WHERE e.tenant = b.tenant AND e.response_hash <> '' AND e.response_hash = b.hash AND c.removed_at = 0)
+	OR EXISTS (SELECT 1 FROM approvals a WHERE a.tenant = b.tenant AND a.preview_hash <> '' AND a.preview_hash = b.hash
 		AND (EXISTS (SELECT 1 FROM calls c WHERE c.tenant = a.tenant AND c.id = a.subject_id AND c.removed_at = 0)
-			OR EXISTS (SELECT 1 FROM plans p WHERE p.tenant = a.tenant AND p.id = a.subject_id AND p.removed_at = 0))
-	UNION ALL SELECT 1 FROM plans WHERE tenant = ? AND request_hash = ? AND removed_at = 0
-	LIMIT 1`
+			OR EXISTS (SELECT 1 FROM plans p WHERE p.tenant = a.tenant AND p.id = a.subject_id AND p.removed_at = 0)))
+	OR EXISTS (SELECT 1 FROM plans p WHERE p.tenant = b.tenant AND p.request_hash = b.hash AND p.removed_at = 0)
+	OR EXISTS (SELECT 1 FROM entry_bodies n WHERE n.tenant = b.tenant AND n.hash = b.hash))`
 
 // An aged is a row that a period is about.
 type aged struct {
@@ -167,20 +169,22 @@ func (t *tx) removeBodies(tenant string, due []aged, by string, at time.Time) (o
 			return out, err
 		}
 		hashes[row.request], hashes[row.result] = true, true
-		if err := t.bodiesOf(tenant, row.id, hashes); err != nil {
+		if err := t.releaseBodies(tenant, row.id, hashes); err != nil {
 			return out, err
 		}
 		out.Count++
 	}
-	bodies, err := t.RemoveBodies(tenant, slices.Collect(maps.Keys(hashes)))
+	bodies, err := t.dropBodies(tenant, hashes)
 	out.Bytes = bodies.Bytes
 	return out, err
 }
 
-// bodiesOf adds the hashes of what effects of a call answered, its approvers were shown,
-// and models were asked and answered.
-func (t *tx) bodiesOf(tenant, id string, hashes map[string]bool) error {
-	for _, named := range [...]struct{ table, column, id string }{{"effects", "response_hash", "call_id"}, {"approvals", "preview_hash", "subject_id"}} {
+// releaseBodies adds the hashes of what effects of a call answered, its approvers were shown, and
+// models were asked and answered for it. No entry needs the last of these any more.
+func (t *tx) releaseBodies(tenant, id string, hashes map[string]bool) error {
+	for _, named := range [...]struct{ table, column, id string }{
+		{"effects", "response_hash", "call_id"}, {"approvals", "preview_hash", "subject_id"}, {"entry_bodies", "hash", "subject"},
+	} {
 		q := selectFrom(named.column, named.table)
 		q.where("tenant = ?", tenant)
 		q.where(named.id+" = ?", id)
@@ -192,31 +196,19 @@ func (t *tx) bodiesOf(tenant, id string, hashes map[string]bool) error {
 			hashes[hash] = true
 		}
 	}
-	q := selectFrom("body", "entries WHERE tenant = ? AND subject = ? AND kind = 'model.called'")
-	q.args = []any{tenant, id}
-	asked, err := all(rows(context.Background(), &t.reader, q, func(rows *record, body *string) error { return rows.Scan(body) }))
-	for _, body := range asked {
-		var of struct {
-			Prompt string `json:"prompt_hash"`
-			Answer string `json:"answer_hash"`
-		}
-		if json.Unmarshal([]byte(body), &of) == nil { // one that cannot be read is for verification to find
-			hashes[of.Prompt], hashes[of.Answer] = true, true
-		}
-	}
+	_, err := t.Exec(`DELETE FROM entry_bodies WHERE tenant = ? AND subject = ?`, tenant, id)
 	return err
 }
 
-// RemoveBodies implements [store.RetentionWriter]. A body is locked before it is asked who
+// dropBodies removes bodies by their hashes, unless a row needs them. A body is locked before it is asked who
 // needs it: another transaction that keeps the same bytes waits, and then puts them there
 // again, or was first, and its row is seen.
-func (t *tx) RemoveBodies(tenant string, hashes []string) (out store.Removed, err error) {
-	slices.Sort(hashes)
-	for _, hash := range slices.Compact(hashes) {
+func (t *tx) dropBodies(tenant string, hashes map[string]bool) (out store.Removed, err error) {
+	for _, hash := range slices.Sorted(maps.Keys(hashes)) {
 		if hash == "" {
 			continue
 		}
-		var size, needed int64
+		var size, one int64
 		found, err := t.Row([]any{&size}, `SELECT COALESCE(length(data), 0) FROM bodies WHERE tenant = ? AND hash = ?`+t.writer.engine.Keep, tenant, hash)
 		if err != nil {
 			return out, err
@@ -224,11 +216,11 @@ func (t *tx) RemoveBodies(tenant string, hashes []string) (out store.Removed, er
 		if !found {
 			continue
 		}
-		yes, err := t.Row([]any{&needed}, needBody, tenant, hash, tenant, hash, tenant, hash, tenant, hash, tenant, hash)
+		needed, err := t.Row([]any{&one}, `SELECT 1 FROM bodies b WHERE b.tenant = ? AND b.hash = ? AND `+neededBody, tenant, hash)
 		if err != nil {
 			return out, err
 		}
-		if yes {
+		if needed {
 			continue
 		}
 		if _, err := t.Exec(`DELETE FROM bodies WHERE tenant = ? AND hash = ?`, tenant, hash); err != nil {
@@ -241,21 +233,52 @@ func (t *tx) RemoveBodies(tenant string, hashes []string) (out store.Removed, er
 
 // RemoveExpired implements [store.RetentionWriter].
 func (t *tx) RemoveExpired(tenant string, at time.Time, limit int) (store.Removed, error) {
-	q := selectFrom("hash", `bodies b WHERE tenant = ? AND expires_at <> 0 AND expires_at <= ?
-		AND NOT EXISTS (SELECT 1 FROM calls c WHERE c.tenant = b.tenant AND c.result_hash <> '' AND c.result_hash = b.hash AND c.removed_at = 0)`)
-	q.args = []any{tenant, micros(at)}
-	q.orderBy("expires_at, hash")
+	q := selectFrom("n.hash, n.subject, n.expires_at, n.principal, ''", "entry_bodies n")
+	q.where("n.tenant = ?", tenant)
+	q.where("n.expires_at <> 0 AND n.expires_at <= ?", micros(at))
+	q.orderBy("n.expires_at, n.hash")
 	q.limit(limit)
-	hashes, err := all(rows(context.Background(), &t.reader, q, func(rows *record, hash *string) error { return rows.Scan(hash) }))
+	named, err := all(rows(context.Background(), &t.reader, q, scanAged))
 	if err != nil {
 		return store.Removed{}, err
 	}
-	return t.RemoveBodies(tenant, hashes)
+	if len(named) > 0 {
+		return t.removeNamed(tenant, named)
+	}
+	q = selectFrom("b.hash", "bodies b")
+	q.where("b.tenant = ?", tenant)
+	q.where("b.expires_at <> 0 AND b.expires_at <= ?", micros(at))
+	q.where("NOT " + neededBody)
+	q.orderBy("b.expires_at, b.hash")
+	q.limit(limit)
+	expired, err := all(rows(context.Background(), &t.reader, q, func(rows *record, hash *string) error { return rows.Scan(hash) }))
+	if err != nil {
+		return store.Removed{}, err
+	}
+	hashes := map[string]bool{}
+	for _, hash := range expired {
+		hashes[hash] = true
+	}
+	return t.dropBodies(tenant, hashes)
+}
+
+// removeNamed deletes rows of entry_bodies, and the bodies that no row needs after that. It counts
+// the rows, so that a caller knows when there are no more.
+func (t *tx) removeNamed(tenant string, named []aged) (store.Removed, error) {
+	hashes := map[string]bool{}
+	for _, n := range named {
+		if _, err := t.Exec(`DELETE FROM entry_bodies WHERE tenant = ? AND hash = ? AND subject = ? AND principal = ?`, tenant, n.id, n.other, n.request); err != nil {
+			return store.Removed{}, err
+		}
+		hashes[n.id] = true
+	}
+	bodies, err := t.dropBodies(tenant, hashes)
+	return store.Removed{Count: int64(len(named)), Bytes: bodies.Bytes}, err
 }
 
 // removePlans removes what plans were submitted with, and the inputs of their steps.
 func (t *tx) removePlans(of store.Removal) (store.Removed, error) {
-	q := selectFrom("p.id, '', p.updated_at, p.request_hash, ''", "plans p WHERE p.tenant = ? AND p.updated_at < ? AND "+endedPlan)
+	q := selectFrom("s.id, '', s.updated_at, s.request_hash, ''", "plans s WHERE s.tenant = ? AND s.updated_at < ? AND "+endedPlan)
 	q.args = []any{of.Tenant, micros(of.Before)}
 	q.orderBy("3, 1")
 	q.limit(of.Limit)
@@ -288,12 +311,12 @@ func (t *tx) emptyPlans(tenant string, due []aged, by string, at time.Time) (out
 			}
 		}
 		hashes[row.request] = true
-		if err := t.bodiesOf(tenant, row.id, hashes); err != nil {
+		if err := t.releaseBodies(tenant, row.id, hashes); err != nil {
 			return out, err
 		}
 		out.Count++
 	}
-	bodies, err := t.RemoveBodies(tenant, slices.Collect(maps.Keys(hashes)))
+	bodies, err := t.dropBodies(tenant, hashes)
 	out.Bytes = bodies.Bytes
 	return out, err
 }

@@ -74,6 +74,12 @@ func (t *tx) PutSealedBody(tenant, hash string, sealed []byte, expires time.Time
 	return err
 }
 
+// NameBody implements [store.Tx].
+func (t *tx) NameBody(r store.EntryBodyRow) error {
+	_, err := t.Exec(nameBody, r.Tenant, r.Hash, r.Subject, r.Principal, micros(r.ExpiresAt))
+	return err
+}
+
 // PutPackage implements [store.Tx].
 func (t *tx) PutPackage(r store.PackageRow) error {
 	_, err := t.Exec(putPackage, r.Digest, r.Source, r.Signer)

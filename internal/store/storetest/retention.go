@@ -108,7 +108,7 @@ func neededBodies(t *testing.T, b *bundle) {
 		t.Errorf("%d calls were removed; what another has too is there: %t", n, b.body(t, shared))
 	}
 	write(t, b, func(tx store.Tx) error {
-		_, _, err := tx.EraseCalls(store.Aliases{Tenant: "t", ID: "bob", Name: "bob", Typed: "user::bob", Type: "user"}, "", epoch, 10)
+		_, err := tx.EraseCalls(store.Aliases{Tenant: "t", ID: "bob", Name: "bob", Typed: "user::bob", Type: "user"}, epoch, 10)
 		return err
 	})
 	if b.body(t, shared) || b.body(t, younger.RequestHash) {
@@ -214,7 +214,7 @@ func erased(t *testing.T, b *bundle) {
 			t.Errorf("%d sessions were erased, want 2", got.Count)
 		}
 		if err == nil {
-			_, _, err = tx.EraseCalls(ada, "", epoch, 10)
+			_, err = tx.EraseCalls(ada, epoch, 10)
 		}
 		return err
 	})

@@ -83,6 +83,7 @@ var suite = []struct {
 	{"bodies are kept under their hash", bodies},
 	{"bodies of calls that have ended go by their age", agedBodies},
 	{"what another row needs stays", neededBodies},
+	{"whatever needs a body, it stays until the last is removed", neededByOthers},
 	{"the oldest of each kind goes first", agedRows},
 	{"packages that no plugin needs are removed after their period", removedPackages},
 	{"nothing is removed if a package cannot be read", unreadablePackage},
@@ -113,4 +114,5 @@ var suite = []struct {
 	{"rows of an earlier release are signed once", authoritySignedOnce},
 	{"several nodes change what decides authority", authorityByMany},
 	{"a database of the first schema is brought up to date", upgraded},
+	{"entries of an earlier release name bodies", entriesNameBodies},
 }

@@ -65,3 +65,19 @@ func upgraded(t *testing.T, b *bundle) {
 		t.Errorf("the chain has %d entries, want 4", got)
 	}
 }
+
+// entriesNameBodies has an upgrade find what models were asked and answered, by the entries of an
+// earlier release. What was not kept, and what an entry about something else names, is none of it.
+func entriesNameBodies(t *testing.T, b *bundle) {
+	hash := canon.Sum([]byte("{}"))
+	entry := func(seq, kind, body string) string {
+		return `INSERT INTO entries (chain, seq, at, tenant, kind, subject, principal, body, prev, hash) VALUES (1, ` + seq + `, 1, 't', '` + kind + `', 'call', 'ada', '` + body + `', '', '` + seq + `')`
+	}
+	st := b.engine.Old(t, oldBody(b.engine.Chains), entry("1", "model.called", `{"prompt_hash":"`+hash+`","answer_hash":"sha256:gone"}`),
+		entry("2", "call.succeeded", `{"prompt_hash":"`+hash+`"}`), entry("3", "model.called", "null"))
+	defer st.Close()
+	left, err := st.Unerased(t.Context(), store.Aliases{Tenant: "t", ID: "ada", Name: "ada", Typed: "user::ada", Type: "user"})
+	if err != nil || left["model_bodies"] != 1 {
+		t.Errorf("%v of ada is left to erase, %v, want 1 of model_bodies", left, err)
+	}
+}

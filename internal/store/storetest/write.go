@@ -243,8 +243,9 @@ func passedOver(t *testing.T, b *bundle) {
 func blocked(t *testing.T, st store.Store) (release func()) {
 	t.Helper()
 	running, gate, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	begun := sync.OnceFunc(func() { close(running) })
 	go func() {
-		done <- st.Write(ctx(), func(tx store.Tx) error { close(running); <-gate; return nil })
+		done <- st.Write(ctx(), func(tx store.Tx) error { begun(); <-gate; return nil })
 	}()
 	<-running
 	return func() {

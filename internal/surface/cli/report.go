@@ -26,14 +26,14 @@ func (c *command) sessionsReport() *cobra.Command {
 		long: `Write what a session found, with what proves each statement: what was run, what the
 results say with the artifact, its hash and the line, frame or byte, the entry of each
 call in the ledger, and the timeline. SESSION is that of MORTISE_SESSION where it is left
-out. With --verify a report is held against the artifacts and the ledger that it cites.`,
+out. With --verify the report is worked out again, and every difference is printed.`,
 		example: `  mortise sessions report sess_4f2a -o report.md
   mortise sessions report --verify report.md`,
 		complete: c.completeSessions,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVarP(&to, "output", "o", "", "the file to write; standard output if empty")
 			cmd.Flags().StringVar(&format, "format", "", "md or html; as the file's name ends, or md, if empty")
-			cmd.Flags().StringVar(&verify, "verify", "", "hold this report against what it cites, and end with status 1 where something does not hold")
+			cmd.Flags().StringVar(&verify, "verify", "", "work this report out again, and end with status 1 if it is another")
 		},
 		check: func([]string) error {
 			if format == "" && strings.HasSuffix(to, ".html") {

@@ -3,10 +3,8 @@ package client
 import (
 	"context"
 	"io"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Report makes the report of the session that is meant.
@@ -15,7 +13,7 @@ func Report(ctx context.Context, k Host, session string) (host.SessionReport, er
 	if err != nil {
 		return host.SessionReport{}, err
 	}
-	return host.ReportOf(ctx, from, k.Who().Version, time.Now(), k.Who().Principal)
+	return host.ReportOf(ctx, from)
 }
 
 // VerifyReport holds a report against the session that it names, or the one that is given, where
@@ -45,10 +43,7 @@ func reportSource(ctx context.Context, k Host, session string) (from host.Report
 	from.Open = func(ctx context.Context, artifact string) (io.ReadCloser, error) {
 		return k.Sessions().OpenArtifact(ctx, id, artifact)
 	}
-	from.Newest = func(ctx context.Context) ([]plugin.Entry, error) {
-		entries, _, err := k.Ledger().List(ctx, host.EntryQuery{Kind: "call.", Limit: host.ReportEntries})
-		return entries, err
-	}
+	from.Newest = host.NewestCalls(k.Ledger().List)
 	from.Find = k.Ledger().Find
 	return from, err
 }

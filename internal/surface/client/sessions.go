@@ -236,6 +236,10 @@ func (l ledger) List(ctx context.Context, f host.EntryQuery) ([]plugin.Entry, in
 	if f.After != 0 {
 		query.Set("after", number(int(f.After)))
 	}
+	if f.Until != 0 {
+		query.Set("chain", number(int(f.Chain)))
+		query.Set("until", number(int(f.Until)))
+	}
 	var out rest.Entries
 	err := l.get(ctx, &out, query, "ledger", "entries")
 	return out.Entries, out.Chains, err

@@ -10,14 +10,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/internal/base/pattern"
-	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -329,11 +327,8 @@ func (s *session) report(ctx context.Context, in string) (string, error) {
 	from.Open = func(ctx context.Context, artifact string) (io.ReadCloser, error) {
 		return sessions.OpenArtifact(ctx, of.ID, artifact)
 	}
-	from.Newest = func(ctx context.Context) ([]plugin.Entry, error) {
-		entries, _, err := s.api.Ledger().List(ctx, host.EntryQuery{Kind: "call.", Limit: host.ReportEntries})
-		return entries, err
-	}
-	r, err := host.ReportOf(ctx, from, host.Version, time.Now(), principal.Name(s.by.Principal))
+	from.Newest = host.NewestCalls(s.api.Ledger().List)
+	r, err := host.ReportOf(ctx, from)
 	if err != nil {
 		return "", err
 	}

@@ -82,6 +82,7 @@ func (r *registry) listEntries(ctx context.Context, q *request, in *struct {
 	Operation string `query:"operation" maxLength:"256" doc:"plugin/operation, of entries about calls."`
 	Code      string `query:"code" maxLength:"64" doc:"The code that calls failed with."`
 	Newest    int    `query:"newest" minimum:"0" maximum:"10000" doc:"So many of the newest of all chains, the newest last, on one page; with after those that come then."`
+	Until     int64  `query:"until" minimum:"0" doc:"With newest: only entries of the chain, with a seq of at most this."`
 	ID        string `query:"id" maxLength:"128" doc:"All that the id of a call means, which may be cut short, or SEQ, or CHAIN/SEQ; on one page."`
 }) (*struct{ Body Entries }, error) {
 	filters := []string{"entries", strconv.FormatInt(in.Chain, 10), strconv.FormatInt(in.After, 10), in.Kind, in.Subject, in.Operation, in.Code}
@@ -91,6 +92,9 @@ func (r *registry) listEntries(ctx context.Context, q *request, in *struct {
 	}
 	if in.Newest > 0 || in.ID != "" {
 		f := host.EntryQuery{After: in.After, Kind: in.Kind, Subject: in.Subject, Operation: in.Operation, Code: plugin.Code(in.Code), Limit: in.Newest}
+		if in.Until > 0 {
+			f.Chain, f.Until = in.Chain, in.Until
+		}
 		return r.newest(ctx, q, f, in.ID)
 	}
 	f := host.EntryQuery{

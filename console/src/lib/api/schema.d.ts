@@ -7122,6 +7122,8 @@ export interface operations {
                 code?: string;
                 /** @description So many of the newest of all chains, the newest last, on one page; with after those that come then. */
                 newest?: number;
+                /** @description With newest: only entries of the chain, with a seq of at most this. */
+                until?: number;
                 /** @description All that the id of a call means, which may be cut short, or SEQ, or CHAIN/SEQ; on one page. */
                 id?: string;
             };
