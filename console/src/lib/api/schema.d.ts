@@ -3340,9 +3340,9 @@ export interface components {
             config?: string;
             /** @description What the token may execute; all if empty. */
             operations: string[];
-            /** @description The principal that the configuration acts for. */
+            /** @description The principal that owns the tenant, as its configuration names it. */
             operator: string;
-            /** @description They own the host. */
+            /** @description They own the tenant. */
             owner: boolean;
             /** @description As the configuration writes it. */
             principal: string;
@@ -4112,7 +4112,8 @@ export interface components {
              * @description Of which time the copy is, or when it was noticed.
              */
             since: string;
-            why: string;
+            /** @description For who may end the recovery. */
+            why?: string;
         };
         Reference: {
             /**
