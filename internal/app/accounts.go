@@ -10,19 +10,13 @@ import (
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/bridge"
 	"github.com/mortise-dev/mortise/internal/service/secret"
-	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // openAccounts returns the accounts that plugins act with.
 func (a *App) openAccounts(scrubber *secret.Scrubber) *account.Accounts {
 	return account.New(account.Options{
-		Providers: setup.Providers(a.Config.Auth), Keeper: bridge.AccountKeeper{Of: a.Vault}, Know: scrubber.Learn, Keep: scrubber.Know, Addresses: a.addressesOf, Lock: a.lease,
+		Providers: setup.Providers(a.Config.Auth), Keeper: bridge.AccountKeeper{Of: a.Vault}, Know: scrubber.Learn, Keep: scrubber.Know, Addresses: a.addressesOf, Lock: setup.Leases(a.own, a.Config.Tenant),
 	})
-}
-
-// lease makes the caller the only one, among all hosts of the database, who changes what name says.
-func (a *App) lease(ctx context.Context, name string) (release func(), err error) {
-	return store.Lease(ctx, a.own, a.Config.Tenant, name)
 }
 
 // addressesOf returns the mail addresses that a principal is linked to.

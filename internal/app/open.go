@@ -268,7 +268,7 @@ func (a *App) openTools() error {
 		Refused: func(t *plugin.Target, c *plugin.Call, why *plugin.Error) {
 			a.refused(a.log, service.Refusal{Target: t, Call: c, Method: "network", Err: why})
 		},
-		Store: a.own, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Check: a.checkPackage, Recheck: time.Duration(a.Config.MCP.Recheck), Log: a.log, Lock: a.lease,
+		Store: a.own, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Check: a.checkPackage, Recheck: time.Duration(a.Config.MCP.Recheck), Log: a.log, Lock: setup.Leases(a.own, a.Config.Tenant),
 	})
 	a.opened("connections to webhooks", a.tools.Webhooks.Close)
 	a.opened("mounted servers", a.tools.Mounted.Close)

@@ -37,8 +37,7 @@ func (a *App) backups() archive.Series {
 	return archive.Series{Home: a.Home, Config: a.ConfigPath, Database: a.Config.Database, Settings: a.live.now.Load().Backups}
 }
 
-// Healthy returns nil while the host can do what it is for: its ledger is written, its store
-// answers, and the policies that decide are those that are stored.
+// Healthy returns nil while the host can do what it is for, by the policies that are stored.
 func (a *App) Healthy(ctx context.Context) error {
 	if err := a.Ledger.Writing(); err != nil {
 		return fmt.Errorf("the ledger is not written: %w", err)
@@ -123,11 +122,7 @@ func (a *App) follow(log *slog.Logger) {
 				log.Info("the policies can be used again", "policy", a.Policy.Version())
 				return
 			}
-			if a.Policy.Behind() != nil {
-				log.Error("the policies that are stored cannot be used; nothing is allowed until they can", "policy", a.Policy.Version(), "cause", err.Error())
-				return
-			}
-			log.Error("the policies cannot be used; those before stay in force", "policy", a.Policy.Version(), "cause", err.Error())
+			log.Error("the policies cannot be used; those before stay in force, unless stored ones changed: then nothing is allowed", "policy", a.Policy.Version(), "closed", a.Policy.Behind() != nil, "cause", err.Error())
 		})
 	})
 	a.opened("policies", func() error { cancel(); done.Wait(); return nil })

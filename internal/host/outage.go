@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -18,9 +17,9 @@ const retryOutage = 2 * time.Second
 func AsError(err error) *plugin.Error {
 	e := plugin.AsError(err)
 	switch {
-	case e == nil || e.Code != plugin.CodeInternal && e.Code != plugin.CodeTimeout || !store.IsOutage(err):
+	case e == nil || e.Code != plugin.CodeInternal && e.Code != plugin.CodeTimeout || !isOutage(err):
 		return e
-	case errors.Is(err, store.ErrUncertain): // no invitation to send it again
+	case errors.Is(err, errUncertain): // no invitation to send it again
 		return &plugin.Error{Code: plugin.CodeUnavailable, Err: err,
 			Message: "the host's database failed while this was recorded, and whether it was done cannot be told: look before you send it again"}
 	}

@@ -102,3 +102,9 @@ var anyLeft = store.AnyLeft
 const retainPackages = store.RetainPackages
 
 var errTampered = store.ErrTampered
+
+// errUncertain is the error of a change of which it cannot be told whether it was made.
+var errUncertain = store.ErrUncertain
+
+// isOutage reports whether an error says that the store cannot be used now.
+func isOutage(err error) bool { return store.IsOutage(err) }

@@ -69,7 +69,7 @@ var sharings = []sharing{
 		shared: "plugin principal kind feed", why: "a knowledge base is the tenant's; a call that was given some uses no others"},
 	{changes: []string{kbDelete}, setup: kbObject + ` {"kb_id":"notes","ko":{"external_id":"e","content":"apples","source":"s"}}`, write: kbDelete + ` {"kb_id":"notes","external_id":"e"}`,
 		read: kbSearchDocuments + ` {"kb_ids":["notes"],"query":"apples"}`, stays: true, found: `"document_id"`,
-		shared: "kind feed", why: "the contract makes the id of an object of its plugin, the id of the user and external_id"},
+		shared: "feed", why: "the id of an object is of its plugin, its principal and external_id"},
 }
 
 // unkept are the methods that keep nothing from call to call, each with the reason.

@@ -33,7 +33,7 @@ func TestTheThreeExamplesOfTheContract(t *testing.T) {
 		s.link(c.provider, c.id, c.principal, scopes...)
 		v := s.must("Examples.Adapter/"+c.operation, s.example(c.example))
 		who := principal.Parse(c.principal)
-		if v.State != store.PlanQueued || v.Principal != who.ID || len(v.Steps) != 1 || v.Steps[0].Operation != c.step || !slices.Equal(v.Labels, []string{plugin.Untrusted}) {
+		if v.State != store.PlanQueued || v.Principal != who.Member() || len(v.Steps) != 1 || v.Steps[0].Operation != c.step || !slices.Equal(v.Labels, []string{plugin.Untrusted}) {
 			t.Fatalf("%s: %+v", c.operation, v)
 		}
 		done, err := s.app.Plans.Run(t.Context(), "local", v.ID)
@@ -52,7 +52,7 @@ func TestTheThreeExamplesOfTheContract(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, row := range map[string]*store.CallRow{"step": step, "agent": asked} {
-			if row.Principal != who.ID || row.Actor != "service:Examples.Adapter" || !slices.Equal(row.Labels, []string{plugin.Untrusted}) {
+			if row.Principal != who.Member() || row.Actor != "service:Examples.Adapter" || !slices.Equal(row.Labels, []string{plugin.Untrusted}) {
 				t.Errorf("%s: the call of the %s: %+v", c.operation, name, row)
 			}
 		}

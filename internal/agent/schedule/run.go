@@ -214,8 +214,9 @@ func (e *Engine) carryOut(ctx context.Context, row *Row, tick TickRow) (res plug
 				return plugin.Errorf(plugin.CodeUnavailable, "the run of feed %s at %s is not on record; it is tried again", row.ID, tick.At.Format(time.RFC3339))
 			}
 		}
-		tick.UpdatedAt = e.now()
-		won, err := tx.UpdateTick(TickDue, tick)
+		noted := tick
+		noted.UpdatedAt = e.now()
+		won, err := tx.UpdateTick(TickDue, noted)
 		if err != nil || !won {
 			return err // another node has noted it
 		}

@@ -28,7 +28,7 @@ var tenantKeys = map[string]string{
 	"egress.ca_file": ofTheSite, "egress.loopback": ofNone, "egress.map": ofNone, "egress.hosts": ofNone,
 	"mcp.recheck": ofTheSite, "mcp.list": ofNone, "mcp.for": ofNone, "mcp.profiles": ofNone,
 	"server.sign_in_age": ofTheSite, "server.listen": ofNone, "server.tls_cert": ofNone, "server.tls_key": ofNone, "server.rate": ofNone, "server.burst": ofNone,
-	"server.public_url": ofNone, "server.sign_in": ofNone, "server.machines": ofNone,
+	"server.public_url": ofNone, "server.trusted_proxies": ofNone, "server.sign_in": ofNone, "server.machines": ofNone,
 
 	"auth": ofNone, "bindings": ofNone, "env": ofNone, "settings": ofNone, "intents": ofNone,
 	"workers": ofNone, "drain": ofNone, "telemetry": ofNone, "backups": ofNone, "log": ofNone,

@@ -6,8 +6,9 @@ package datadir
 
 import (
 	"io/fs"
-	"path"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/base/pattern"
 )
 
 // A Care says what becomes of an entry of a data directory in a backup, and in a restore.
@@ -80,7 +81,7 @@ func Find(name string) (Entry, bool) {
 		if below && !dir {
 			continue
 		}
-		if is, err := path.Match(form, first); is && err == nil {
+		if pattern.Glob(form, first) {
 			return e, true
 		}
 	}

@@ -214,3 +214,11 @@ func (s Seal) Unseal(sealed []byte, place ...string) ([]byte, error) {
 	plain, _, err := key.Unseal(sealed, place...)
 	return plain, err
 }
+
+// Leases returns what makes its caller the only one, among all hosts of a database, who changes
+// what a name of a tenant says.
+func Leases(st store.Store, tenant string) func(ctx context.Context, name string) (release func(), err error) {
+	return func(ctx context.Context, name string) (release func(), err error) {
+		return store.Lease(ctx, st, tenant, name)
+	}
+}

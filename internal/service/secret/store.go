@@ -21,3 +21,6 @@ type (
 	secretKeyRow = store.SecretKeyRow
 	secretFilter = store.SecretFilter
 )
+
+// keeping returns a context whose reads keep the rows from others until the transaction ends.
+func keeping(ctx context.Context) context.Context { return store.Keeping(ctx) }

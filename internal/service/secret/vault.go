@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -164,7 +163,7 @@ func (v *Vault) Replace(ctx context.Context, n Name, was, value string, by By) (
 	}
 	err = v.st.Write(ctx, func(tx Tx) error {
 		replaced = false
-		row, err := tx.Secret(store.Keeping(ctx), n)
+		row, err := tx.Secret(keeping(ctx), n)
 		if err != nil || row == nil {
 			return err
 		}

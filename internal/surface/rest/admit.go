@@ -208,12 +208,12 @@ type place struct {
 	scope string // that a token needs
 }
 
-// split returns a pattern as the mux has it: inside, a verb is a segment of its own.
-func split(pattern string) string {
-	if colon := strings.LastIndexByte(pattern, ':'); colon > strings.LastIndexByte(pattern, '/') {
-		return pattern[:colon] + "/" + pattern[colon:]
+// split returns a route as the mux has it: inside, a verb is a segment of its own.
+func split(route string) string {
+	if colon := strings.LastIndexByte(route, ':'); colon > strings.LastIndexByte(route, '/') {
+		return route[:colon] + "/" + route[colon:]
 	}
-	return pattern
+	return route
 }
 
 // HandleFunc registers a pattern.
