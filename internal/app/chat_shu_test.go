@@ -1,11 +1,14 @@
 package app_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -56,5 +59,37 @@ func TestChatsUseShuPluginsAsTheirHostDoes(t *testing.T) {
 	}
 	if !said {
 		t.Errorf("the reason is not given: %+v", s.LeftOut)
+	}
+}
+
+// What only the host decides about a call, a person or their program says: at the command
+// line or over HTTP. What comes in any other way may be written by a model.
+func TestOnlyAPersonOrTheirProgramDecidesForTheHost(t *testing.T) {
+	t.Parallel()
+	needPython(t)
+	home, dir := t.TempDir(), t.TempDir()
+	write(t, home, "mortise.yaml", "policy: {allow: [{operations: [teller/tell]}]}\n")
+	a := open(t, home)
+	write(t, dir, "manifest.py", `PLUGIN_MANIFEST = {"name": "teller", "version": "1.0.0", "module": "plugins.teller.plugin:P", "description": "Tells.", "capabilities": []}
+`, "plugin.py", `class P:
+    def get_schema(self):
+        return {"type": "object", "properties": {"op": {"type": "string", "enum": ["tell"]}}}
+
+    async def execute(self, params, context, host):
+        return {"status": "success", "data": params}
+`)
+	register(t, a, dir, false)
+	may := map[plugin.Origin]bool{plugin.OriginCLI: true, plugin.OriginAPI: true}
+	for _, name := range append(origins(t), "OriginDecision", "") {
+		origin := plugin.Origin(strings.ToLower(strings.TrimPrefix(name, "Origin")))
+		for _, input := range []string{`{"__host":{"debug":true}}`, `{"__host":{}}`, `{"\u005f_host":{"debug":true}}`} {
+			res, err := a.As(a.Principal).Invoke(t.Context(), host.Invocation{Operation: "teller/tell", Input: json.RawMessage(input), Origin: origin, Fresh: true})
+			if may[origin] && (err != nil || string(res.Data) != `{"op":"tell"}`) {
+				t.Errorf("%s, %s: %s, %v", origin, input, res.Data, err)
+			}
+			if !may[origin] && (plugin.CodeOf(err) != plugin.CodeInvalidInput || !strings.Contains(fmt.Sprint(err), "__host")) {
+				t.Errorf("%s, %s: %s, %v", origin, input, res.Data, err)
+			}
+		}
 	}
 }

@@ -138,6 +138,10 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 	if err != nil {
 		return res, err
 	}
+	if len(overlay) > 0 && in.Origin != plugin.OriginCLI && in.Origin != plugin.OriginAPI { // a model may have written it
+		return res, plugin.Errorf(plugin.CodeInvalidInput, "%s: input at /%s: only the host decides what stands there; leave it out, or have a person give it with 'mortise run' or 'mortise feeds create'",
+			in.Target.Name(), in.Target.Manifest.Contract.HostMember)
+	}
 	call := plugin.Call{
 		ID: in.ID, Tenant: a.Tenant(), Principal: a.by, By: a.onBehalf(), Asker: a.asker(), Origin: in.Origin, Session: in.Session, Operation: in.Operation,
 		Input: input, Overlay: overlay, Files: files, Key: in.Key, Fresh: in.Fresh, Timeout: in.Timeout,

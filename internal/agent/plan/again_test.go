@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/base/handed"
 	"github.com/mortise-dev/mortise/internal/base/testwait"
+	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -173,4 +177,76 @@ func TestAPlanThatWasApprovedAsksForASecretFromOutside(t *testing.T) {
 	v = r.run(t, v.ID)
 	equal(t, "state", v.State, store.PlanSucceeded)
 	equal(t, "lines", r.lines(t), "[one two]")
+}
+
+// What is in a file that a step names was not shown with the plan: where that came from
+// outside, the step asks, also in a plan that was approved.
+func TestAPlanThatWasApprovedAsksForAFileFromOutside(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.kernel.Artifact = func(_ context.Context, _ *plugin.Call, name string) (plugin.File, bool, error) {
+		f, err := handed.Open(filepath.Join(r.home, name))
+		if f.Session = true; name == "art_0000000000000002" {
+			f.Labels = []string{plugin.Untrusted}
+		}
+		return f, true, err
+	}
+	with := func(line, file string) map[string]any {
+		if err := os.WriteFile(filepath.Join(r.home, file), []byte("Dear"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		payload := r.say(line)
+		payload["artifacts"] = []any{map[string]any{"artifact_id": file}}
+		return payload
+	}
+	v, err := r.Submit(t.Context(), plan.Submission{Tenant: "local", Principal: owner, Asker: "os:1", Agent: "desk/planner", Session: "sess_1", Origin: plugin.OriginCLI, Input: proposal(t, nil,
+		proposed{"step_id": "s1", "action": "desk/send", "payload": with("one", "art_0000000000000001")},
+		proposed{"step_id": "s2", "action": "desk/send", "payload": with("two", "art_0000000000000002")},
+	)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asksAgain(t, r, v, "[s1=succeeded s2=pending_approval]", "[one two]")
+}
+
+// A rewriter is the hooks of an agent that make another line of one.
+type rewriter struct{ from, to string }
+
+func (rewriter) Assigned(context.Context, *plugin.Call, string) (bool, error) { return true, nil }
+
+func (h rewriter) Before(_ context.Context, _ *plugin.Target, call *plugin.Call) (kernel.Heard, error) {
+	return kernel.Heard{Input: json.RawMessage(" " + strings.ReplaceAll(string(call.Input), h.from, h.to))}, nil
+}
+
+// An approval of a plan is for the arguments that stand in it. A step that hooks made
+// another of asks for its own; one that they only spelled in another way does not.
+func TestAStepThatHooksRewroteAsksAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.kernel.Hooks = rewriter{"two", "three"}
+	v, err := r.Submit(t.Context(), plan.Submission{Tenant: "local", Principal: owner, Asker: "os:1", Agent: "desk/planner", Instance: "desk", Origin: plugin.OriginCLI, Input: proposal(t, nil,
+		proposed{"step_id": "s1", "action": "desk/send", "payload": r.say("one")},
+		proposed{"step_id": "s2", "action": "desk/send", "payload": r.say("two")},
+	)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asksAgain(t, r, v, "[s1=succeeded s2=pending_approval]", "[one three]")
+}
+
+// asksAgain approves a plan, which then stops so, and its step, which lets it end so.
+func asksAgain(t *testing.T, r *rig, v *plan.View, steps, lines string) {
+	t.Helper()
+	equal(t, "state", v.State, store.PlanPending)
+	r.decide(t, v.Approval.ID, true)
+	v = r.run(t, v.ID)
+	equal(t, "steps", states(v), steps)
+	open, err := r.store.Approvals(t.Context(), store.ApprovalFilter{Tenant: "local", State: store.ApprovalOpen})
+	if err != nil || len(open) != 1 {
+		t.Fatalf("%+v, %v", open, err)
+	}
+	r.decide(t, open[0].ID, true)
+	v = r.run(t, v.ID)
+	equal(t, "state", v.State, store.PlanSucceeded)
+	equal(t, "lines", r.lines(t), lines)
 }

@@ -51,6 +51,8 @@ type work struct {
 	Say  string         `json:"say,omitempty"`  // that line
 	Wait string         `json:"wait,omitempty"` // a file to wait for
 	Data jsontext.Value `json:"data,omitempty"` // returned
+
+	Artifacts jsontext.Value `json:"artifacts,omitempty"`
 }
 
 // done writes the line, waits, and returns the data.
@@ -180,7 +182,7 @@ const rules = `
 @id("seen") permit (principal, action == Action::"list", resource) when { resource is Operation && resource.tags.contains("forbidden") };
 `
 
-const workSchema = `{"type":"object","properties":{"log":{"type":"string"},"say":{"type":"string"},"wait":{"type":"string"},"data":true},"additionalProperties":false}`
+const workSchema = `{"type":"object","properties":{"log":{"type":"string"},"say":{"type":"string"},"wait":{"type":"string"},"data":true,"artifacts":true},"additionalProperties":false}`
 
 // Run starts nothing while the rig is broken.
 func (r runner) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {

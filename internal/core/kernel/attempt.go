@@ -40,6 +40,7 @@ type attempt struct {
 	goesOn   bool            // nothing but its uncertain record tells of it, and it goes on if that was written
 	prior    *ledger.Prior   // the call whose answer this one gets
 	input    []byte          // what the caller sent, where the plugin gets more
+	overlay  string          // the hash of what only the host decides; "" for nothing
 	open     bool            // the caller's input leaves something to the host
 	misfit   error           // what the schema refuses, to be said after what is missing
 	shown    json.RawMessage // the input with the paths of the files that it names

@@ -40,11 +40,11 @@ func newCache() *cache {
 
 // cacheable reports whether an operation's answer follows from its input and
 // its code alone: a tool that asks the host for nothing, outside any session,
-// and no artifacts, whose files may change.
+// about which the host decides nothing, and no artifacts, whose files may change.
 func cacheable(t *plugin.Target, call *plugin.Call) bool {
 	return t.Operation.Kind == plugin.Tool && !t.Operation.NoCache && len(t.Operation.Effects) == 0 &&
 		len(t.Manifest.Capabilities) == 0 && len(t.Manifest.Requires.Tools) == 0 &&
-		call.Session == "" && call.Key == "" && !bytes.Contains(call.Input, []byte(`"artifacts"`))
+		call.Session == "" && call.Key == "" && len(call.Overlay) == 0 && len(call.Files) == 0 && !bytes.Contains(call.Input, []byte(`"artifacts"`))
 }
 
 func (c *cache) get(key cacheKey) (plugin.Result, bool) {

@@ -102,7 +102,7 @@ func (a *attempt) ask(ctx context.Context, now time.Time) (*approval.Asked, erro
 }
 
 // binding is the hash of everything that an approval is for: whose call of what
-// with which arguments, in which package, with which effects, under which
+// with which arguments, decided how by the host, in which package, with which effects, under which
 // policies, as shown.
 func (a *attempt) binding(preview string) string {
 	of := map[string]any{
@@ -113,6 +113,9 @@ func (a *attempt) binding(preview string) string {
 	}
 	if !bytes.Equal(a.seen, a.call.Input) { // the host fills something in, which the input's hash does not cover
 		of["seen_hash"] = canon.Sum(a.seen)
+	}
+	if a.overlay != "" {
+		of["overlay_hash"] = a.overlay
 	}
 	raw, err := json2.Marshal(of, json2.Deterministic(true))
 	if err != nil {

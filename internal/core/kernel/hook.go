@@ -72,6 +72,7 @@ func (a *attempt) hook(ctx context.Context) error {
 	}
 	if hash != a.record.InputHash {
 		a.record.AskedHash, a.record.InputHash = a.record.InputHash, hash
+		a.call.Approval = "" // of the plan, which had other arguments in it: the step asks for its own
 		a.call.Labels = plugin.Labels(a.call.Labels, heard.Labels)
 		a.record.Labels = a.call.Labels
 	}

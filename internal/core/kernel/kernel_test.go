@@ -392,6 +392,8 @@ func TestWhatIsNotPureIsNotCached(t *testing.T) {
 		"another tenant":       func(*plugin.Target) {},
 		"failing":              func(*plugin.Target) {},
 		"with artifacts given": func(*plugin.Target) {},
+		"with a file":          func(*plugin.Target) {}, // under a name that is spelled in another way
+		"decided by the host":  func(*plugin.Target) {},
 	} {
 		b := newBundle(t, []policy.Rule{{}}, target(t, "text.count", "words", change))
 		b.do = func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error) {
@@ -415,6 +417,11 @@ func TestWhatIsNotPureIsNotCached(t *testing.T) {
 				b.targets["text.count/words"].Package.Digest = fmt.Sprint("sha256:", i)
 			case "with artifacts given":
 				call.Input = json.RawMessage(`{"artifacts":[]}`)
+			case "with a file":
+				call.Input = json.RawMessage(`{"\u0061rtifacts":[{"artifact_id":"art_0000000000000001"}]}`)
+				call.Files = []plugin.File{{Handle: "art_0000000000000001", Path: "/a"}}
+			case "decided by the host":
+				call.Overlay = json.RawMessage(fmt.Sprintf(`{"auth":{"mail":{"subject":"%d"}}}`, i))
 			}
 			_, _ = b.Call(t.Context(), call)
 		}

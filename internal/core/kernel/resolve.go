@@ -62,11 +62,17 @@ func (a *attempt) resolve(ctx context.Context) error {
 	if protocol.TooDeep(a.call.Input) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "the input is nested deeper than %d", protocol.MaxDepth)
 	}
+	if len(a.call.Overlay) > 0 {
+		if a.overlay, err = canon.Hash(a.call.Overlay); err != nil {
+			return plugin.Errorf(plugin.CodeInvalidInput, "what the host decides is not one strict JSON value: %w", err)
+		}
+	}
 	return a.assigned(ctx)
 }
 
 // fingerprint identifies what the caller asked for: the input for one major
-// version of one operation.
+// version of one operation, and under a key of the caller's what the host decides
+// about it. Where the host distinguishes the call by its place, it does so of that too.
 func (a *attempt) fingerprint() string {
 	major, _, _ := strings.Cut(a.target.Manifest.Version, ".")
 	hash := a.record.AskedHash // where a hook changed it
@@ -76,6 +82,9 @@ func (a *attempt) fingerprint() string {
 	text := a.target.Name() + "@" + major + " " + hash
 	if kind := a.call.Principal.Type; kind != "" && kind != "user" { // a service with a user's name is a different principal
 		text += " " + kind
+	}
+	if a.overlay != "" && a.call.Key != "" {
+		text += " " + a.overlay
 	}
 	return canon.Sum([]byte(text))
 }
