@@ -57,6 +57,9 @@ func (a *App) channelSecrets(ctx context.Context, tenant, name string) ([]string
 // sender maps the sender of a channel message to a principal of this host.
 func (a *App) sender(ctx context.Context, tenant, channel, id string) (plugin.Principal, string, string, error) {
 	row, err := a.own.Identity(ctx, tenant, channel, id)
+	if err == nil {
+		row, err = a.guard.Linked(ctx, row)
+	}
 	if err != nil {
 		return plugin.Principal{}, "", "", err
 	}

@@ -10,8 +10,9 @@ import (
 )
 
 // TestWhoMakesAChannelMayLinkItsSenders: a link counts for the name of a channel. One who
-// may configure agents and may not link identities makes no channel of that name, and gives
-// none another secret: by either, they would speak as any principal that is linked there.
+// may configure agents and secrets and may not link identities makes no channel of that name,
+// gives none another secret, and sets the value of none: by each, they would speak as any
+// principal that is linked there.
 func TestWhoMakesAChannelMayLinkItsSenders(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -19,6 +20,7 @@ func TestWhoMakesAChannelMayLinkItsSenders(t *testing.T) {
 @id("root") permit (principal == User::"root", action, resource);
 @id("keeps") permit (principal == User::"kay", action == Action::"configure", resource == Plugin::"mortise.agents");
 @id("keeps too") permit (principal == User::"lin", action == Action::"configure", resource == Plugin::"mortise.agents");
+@id("secrets") permit (principal, action == Action::"configure", resource == Plugin::"mortise.secrets");
 @id("links") permit (principal == User::"lin", action == Action::"configure", resource == Plugin::"mortise.identities");`)
 	a := open(t, home)
 	ctx := t.Context()
@@ -33,6 +35,21 @@ func TestWhoMakesAChannelMayLinkItsSenders(t *testing.T) {
 	}
 	if _, err := who("kay").Create(ctx, host.NewAgent{ID: "plain"}); err != nil {
 		t.Fatal(err)
+	}
+	value := func(id, name string) error {
+		_, err := a.As(plugin.Principal{Type: "user", ID: id, Scopes: []string{"*"}}).Secrets().Set(ctx, host.SecretPlace{Name: name, System: true}, "known")
+		return err
+	}
+	for _, name := range []string{"desk", "desk.next"} {
+		if err := value("kay", name); plugin.CodeOf(err) != plugin.CodePolicyDenied {
+			t.Errorf("the value of %s, by one who may not link: %v", name, err)
+		}
+		if err := value("lin", name); err != nil {
+			t.Errorf("the value of %s, by one who may: %v", name, err)
+		}
+	}
+	if err := value("kay", "of-no-channel"); err != nil {
+		t.Errorf("the value of another secret: %v", err)
 	}
 	for what, do := range map[string]func(r host.Agents) error{
 		"a new agent with it": func(r host.Agents) error {

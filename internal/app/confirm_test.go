@@ -3,14 +3,15 @@ package app_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // TestAConfirmationTakesSelf: a requester confirms their own call only where a permit to approve it
-// has @self, a principal that may approve it does not confirm it for them, and each refusal is on
-// record with its code.
+// has @self, and in a browser with a recent sign-in; a principal that may approve it does not confirm
+// it for them, and each refusal is on record with its code.
 func TestAConfirmationTakesSelf(t *testing.T) {
 	t.Parallel()
 	needPython(t)
@@ -56,6 +57,20 @@ func TestAConfirmationTakesSelf(t *testing.T) {
 		}
 		if _, err := c.api.Approvals().Confirm(t.Context(), c.id, true, ""); plugin.CodeOf(err) != plugin.CodeApprovalSelf || refusals() != before+1 {
 			t.Errorf("%s: %v, %d entries", what, err, refusals()-before)
+		}
+	}
+	for age, want := range map[time.Duration]plugin.Code{time.Hour: plugin.CodeSignInRequired, time.Minute: ""} {
+		by, _ := as("cas")
+		browser := a.Host.For(host.Caller{Principal: by, Scopes: []string{host.ScopeApprove}, Session: "s1", SignedInAt: a.Store.Now().Add(-age)}).Approvals()
+		before := refusals()
+		if err := browser.MayConfirm(t.Context(), cass); plugin.CodeOf(err) != want || refusals() != before {
+			t.Errorf("signed in %s ago: may: %v, %d entries", age, err, refusals()-before)
+		}
+		if want == "" {
+			continue
+		}
+		if _, err := browser.Confirm(t.Context(), cass, true, ""); plugin.CodeOf(err) != want || refusals() != before+1 {
+			t.Errorf("signed in %s ago: %v, %d entries", age, err, refusals()-before)
 		}
 	}
 	if row, err := cas.Approvals().Confirm(t.Context(), cass, true, "yes"); err != nil || row.DecidedBy != "cas" {

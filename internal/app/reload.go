@@ -73,7 +73,7 @@ func (a *App) part() reload.Part {
 	return reload.Part{Name: a.Config.Tenant, Was: a.Now(), Make: func(next config.Config) (func(), error) {
 		policies, err := setup.OpenPolicy(next, a.ConfigPath, a.Runner.Level(), a.own)
 		return func() {
-			a.guard.Adopt(host.Names(next), time.Duration(next.Server.SignInAge), host.Providers(next))
+			a.guard.Adopt(host.Names(next), time.Duration(next.Server.SignInAge), host.Providers(next), next.Approvals.Self)
 			a.Policy.Adopt(policies)
 			a.Kernel.Limit(next.Limits.InputBytes, next.Limits.OutputBytes, next.Limits.Calls)
 			a.quotas.Adopt(setup.QuotaRules(next.Quotas))

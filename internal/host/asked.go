@@ -110,7 +110,7 @@ func (a Approvals) precedent(ctx context.Context, row *ApprovalRow, operation st
 // ownAllowed reports whether they may agree to what they asked for themselves, where a
 // person is at the terminal: the owner, as the user of the operating system who runs the host.
 func (a Approvals) ownAllowed() bool {
-	return a.g.OwnApproval && a.g.administers(a.by) && (a.caller == nil || a.caller.Owns)
+	return a.g.now().own && a.g.administers(a.by) && (a.caller == nil || a.caller.Owns)
 }
 
 // Answer is [Approvals.Decide], and returns how the approval stands then. own says that a

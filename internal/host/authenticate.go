@@ -166,11 +166,9 @@ func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c C
 	if err != nil { // the configuration does not name them any more
 		return c, expires, ErrToken
 	}
-	users, err := g.Store.Users(ctx, g.Tenant)
-	if err != nil {
+	if disabled, err := g.disabled(ctx, who); err != nil {
 		return c, expires, err
-	}
-	if user := named(users, principal.Name(who)); user != nil && !user.DisabledAt.IsZero() {
+	} else if disabled {
 		return c, expires, ErrToken
 	}
 	if now.Sub(row.UsedAt) >= usePeriod {

@@ -41,6 +41,11 @@ func (c *Caller) Tenant() string {
 	return c.home.parts.Guard.Tenant
 }
 
+// SameRights reports whether two callers are one principal, who may do the same.
+func (c *Caller) SameRights(as *Caller) bool {
+	return principal.Key(c.Principal) == principal.Key(as.Principal) && slices.Equal(c.Scopes, as.Scopes) && slices.Equal(c.Operations, as.Operations)
+}
+
 // Owner returns the owner of the host, as the user of the operating system that runs this
 // process is one: with all scopes.
 func (h *Host) Owner() Caller {

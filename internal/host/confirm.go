@@ -9,8 +9,8 @@ import (
 
 // MayConfirm returns nil if the caller may confirm their own call in the program that made it.
 // Nothing else lets a requester approve over a network: policy has to let them approve the call
-// with a permit that has @self("allow"), they must have made the call themselves, and their
-// token must have the scope approve and cover the operation.
+// with a permit that has @self("allow"), they must have made the call themselves, their token must
+// have the scope approve and cover the operation, and a sign-in of a browser must be recent.
 func (a Approvals) MayConfirm(ctx context.Context, id string) error {
 	row, err := a.g.Store.Approval(ctx, a.g.Tenant, id)
 	if err == nil && row == nil {
@@ -53,6 +53,9 @@ func (a Approvals) confirmable(ctx context.Context, row *ApprovalRow) error {
 		if !a.caller.Has(ScopeApprove) || !a.caller.Covers(name) {
 			return plugin.Errorf(plugin.CodeScopeDenied, "the token of %s is not for approving %s", a.by.Member(), ref)
 		}
+	}
+	if why := a.g.stale(a.caller); why != nil {
+		return why
 	}
 	return a.approvers.each(ctx, row, a.by, func(_ *plugin.Target, q *policy.Question) error {
 		if !a.g.Policy.ConfirmsSelf(q) {

@@ -51,7 +51,7 @@ type Guard struct {
 
 	Subscribe []string // plugins that act for a principal once they have subscribed, * for all; likewise
 
-	OwnApproval bool // the owner may agree to what they asked for, at a terminal
+	OwnApproval bool // the owner may agree to what they asked for, at a terminal; likewise
 
 	SignInAge time.Duration // of what takes a recent sign-in; [SignInAge] if 0; likewise
 	Providers []Provider    // with whom people sign in; likewise, and none for a tenant beside the site's own
@@ -64,20 +64,21 @@ type adopted struct {
 	names     []string
 	signInAge time.Duration
 	providers []Provider
+	own       bool
 }
 
-// Adopt puts other values in the place of Names, SignInAge and Providers, which no one may
-// write while the guard is in use.
-func (g *Guard) Adopt(names []string, signInAge time.Duration, providers []Provider) {
-	g.adopted.Store(&adopted{names, signInAge, providers})
+// Adopt puts other values in the place of Names, SignInAge, Providers and OwnApproval, which no
+// one may write while the guard is in use.
+func (g *Guard) Adopt(names []string, signInAge time.Duration, providers []Provider, ownApproval bool) {
+	g.adopted.Store(&adopted{names, signInAge, providers, ownApproval})
 }
 
-// now returns what is in the place of Names, SignInAge and Providers.
+// now returns what is in the place of Names, SignInAge, Providers and OwnApproval.
 func (g *Guard) now() adopted {
 	if a := g.adopted.Load(); a != nil {
 		return *a
 	}
-	return adopted{g.Names, g.SignInAge, g.Providers}
+	return adopted{g.Names, g.SignInAge, g.Providers, g.OwnApproval}
 }
 
 // call is who asks, in a host's own words.

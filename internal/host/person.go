@@ -110,6 +110,14 @@ func (a API) onBehalf() string {
 
 // recent refuses, on the record, a caller in a browser who signed in too long ago.
 func (g *Guard) recent(ctx context.Context, c *Caller, u use) error {
+	if why := g.stale(c); why != nil {
+		return g.refuse(ctx, c.Principal, u, why, plugin.Decision{})
+	}
+	return nil
+}
+
+// stale is [Guard.recent] without a record.
+func (g *Guard) stale(c *Caller) *plugin.Error {
 	age := g.now().signInAge
 	if age == 0 {
 		age = SignInAge
@@ -117,8 +125,7 @@ func (g *Guard) recent(ctx context.Context, c *Caller, u use) error {
 	if c == nil || c.Session == "" || g.Store.Now().Sub(c.SignedInAt) < age {
 		return nil
 	}
-	why := plugin.Errorf(plugin.CodeSignInRequired, "this takes a sign-in of the last %s; sign in again at /auth/sign-in?prompt=login&next=PATH", age)
-	return g.refuse(ctx, c.Principal, u, why, plugin.Decision{})
+	return plugin.Errorf(plugin.CodeSignInRequired, "this takes a sign-in of the last %s; sign in again at /auth/sign-in?prompt=login&next=PATH", age)
 }
 
 // RightsNow returns the owner with those of its scopes that it still has, and

@@ -131,7 +131,7 @@ func (a *Approvers) stepSeen(ctx context.Context, row *ApprovalRow, s *stepRow) 
 // an approval, other than its requester.
 func (a *Approvers) Deciders(ctx context.Context, row *ApprovalRow) []string {
 	var names []string
-	for _, name := range a.Names {
+	for _, name := range a.now().names {
 		who := principal.Parse(name)
 		if who.Type != "agent" && who.Member() != row.Requester && a.MayApprove(ctx, row, who) == nil {
 			names = append(names, name)

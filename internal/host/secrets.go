@@ -88,8 +88,8 @@ func (s Secrets) Set(ctx context.Context, p SecretPlace, value string) (secret.I
 	})
 }
 
-// mayProve refuses who may not let others in, for the secret by which the deliveries of a
-// channel prove who sent them: who knows it is each of the channel's senders.
+// mayProve refuses who may not link identities and let others in, for the secret by which the
+// deliveries of a channel prove who sent them: who knows it is each of the channel's senders.
 func (s Secrets) mayProve(ctx context.Context, name secretName) error {
 	if name.Scope != secret.System || name.Owner != secret.Anyone {
 		return nil
@@ -101,7 +101,12 @@ func (s Secrets) mayProve(ctx context.Context, name secretName) error {
 	for i := range rows {
 		for _, channel := range agentOf(&rows[i]).Settings.Channels {
 			if strings.TrimSuffix(name.Name, ".next") == channel.Secret || name.Name == channel.Secret {
-				return s.g.letsIn(ctx, s.plugins.caller, s.use("set", name.Name))
+				u := s.use("set", name.Name)
+				u.what = "set the secret of a channel"
+				if err := s.g.authorise(ctx, s.by, s.g.part(IdentitiesPlugin), u); err != nil {
+					return err
+				}
+				return s.g.letsIn(ctx, s.plugins.caller, u)
 			}
 		}
 	}

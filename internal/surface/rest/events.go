@@ -104,7 +104,7 @@ func (r *registry) ended(q *request, t *stream, err error) {
 	var refusal *Problem // of the token, which was looked at again
 	switch {
 	case errors.Is(err, errCut), q.Context().Err() != nil: // no one reads
-	case errors.Is(err, errClosing):
+	case errors.Is(err, errClosing), errors.Is(err, errRights):
 		t.last(err)
 	case errors.As(err, &refusal), plugin.CodeOf(err) == plugin.CodeUnauthenticated:
 		t.last(errors.New("the token is not valid any more"))

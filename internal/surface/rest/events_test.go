@@ -329,6 +329,51 @@ func TestATokenIsLookedAtAgain(t *testing.T) {
 	}
 }
 
+// A stream has the rights with which it was opened, and ends when its caller has others, more or
+// fewer: who comes again has those of then.
+func TestAStreamEndsWithTheRightsThatItWasOpenedWith(t *testing.T) {
+	t.Parallel()
+	b := begin(t, rest.Options{Beat: 10 * time.Millisecond, Recheck: 50 * time.Millisecond})
+	path := fmt.Sprint("/api/v1/calls/", b.execute("mrt_ann", "gated", "one").at("call_id"), "/events")
+	open := func(name string) (host.Caller, [2]*follower) {
+		c := host.Caller{Principal: grouped("ann", "people"), Asker: "api:ann", Token: name, Scopes: []string{"read", "run"}, Operations: []string{"desk/*"}}
+		b.given.Store(name, c)
+		return c, [2]*follower{b.followed(name, "GET", "/api/v1/events?types=call", ""), b.followed(name, "GET", path, "")}
+	}
+	same, stay := open("the same")
+	same.SignedInAt = time.Now()
+	b.given.Store("the same", same)
+	changed := map[string][2]*follower{}
+	for name, change := range map[string]func(*host.Caller){
+		"fewer scopes":           func(c *host.Caller) { c.Scopes = []string{"read"} },
+		"more scopes":            func(c *host.Caller) { c.Scopes = []string{"read", "run", "approve"} },
+		"other operations":       func(c *host.Caller) { c.Operations = []string{"mail/*"} },
+		"all operations":         func(c *host.Caller) { c.Operations = nil },
+		"no group":               func(c *host.Caller) { c.Principal.Groups = nil },
+		"scopes of the link":     func(c *host.Caller) { c.Principal.Scopes = []string{"desk:use"} },
+		"another principal":      func(c *host.Caller) { c.Principal.ID = "ben" },
+		"a service of that name": func(c *host.Caller) { c.Principal.Type = "service" },
+	} {
+		c, opened := open(name)
+		changed[name] = opened
+		change(&c)
+		b.given.Store(name, c)
+	}
+	for name, opened := range changed {
+		for i, f := range opened {
+			if got := f.ends(); !strings.HasPrefix(got, "the rights of the caller changed") {
+				t.Errorf("%s: stream %d ends with %q", name, i, got)
+			}
+		}
+	}
+	looked := b.authenticated.Load()
+	testwait.Until(t, "the streams that stay are looked at again", func() bool { return b.authenticated.Load() >= looked+4 })
+	b.is(b.execute("mrt_ann", "line", "two"), 200, "succeeded")
+	stay[0].until(string(plugin.EntryCallSucceeded))
+	b.is(b.ask("mrt_ann", "POST", strings.TrimSuffix(path, "/events")+":cancel", `{"reason":"enough"}`), 200, "failed")
+	stay[1].until("result")
+}
+
 // What happens to a call is told until its end, which is what the call is answered.
 func TestACallIsFollowed(t *testing.T) {
 	t.Parallel()

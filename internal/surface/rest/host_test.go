@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -200,6 +201,7 @@ type bench struct {
 
 	authenticated atomic.Int64           // requests whose token was checked
 	expired       atomic.Pointer[string] // a token that is not valid any more
+	given         sync.Map               // callers by their token, in place of those of the table
 }
 
 // allow lets desk/slow with this text go on.
@@ -262,6 +264,9 @@ func beginWith(t *testing.T, o rest.Options, config string, with app.Options) *b
 		defer b.authenticated.Add(1)
 		if expired := b.expired.Load(); expired != nil && *expired == token {
 			return host.Caller{}, host.ErrToken
+		}
+		if c, is := b.given.Load(token); is {
+			return c.(host.Caller), nil
 		}
 		if len(token) == realToken {
 			return real.Token(ctx, token, remote)

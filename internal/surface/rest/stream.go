@@ -35,6 +35,7 @@ var (
 	errCut     = errors.New("the reader does not take what is sent to it")
 	errClosing = errors.New("the host stops")
 	errBeat    = errors.New("it is time for a sign of life")
+	errRights  = errors.New("the rights of the caller changed; come again with the id of the last event")
 )
 
 // A stream is an answer of server-sent events. It is safe for concurrent use.
@@ -140,12 +141,15 @@ func (s *server) attached(ctx context.Context) (context.Context, func()) {
 // it when the stream was opened is not believed so long.
 const firstCheck = 2 * time.Second
 
-// still returns nil while the token of a request is good for a scope, as far as that can
-// be found out.
+// still returns nil while the token of a request is good for a scope, and the rights that it
+// gives are those with which the request began, as far as that can be found out.
 func (s *server) still(q *request, scope string) error {
 	caller, err := s.authenticate(q.Request)
 	if err == nil {
-		return holds(caller, scope)
+		if err = holds(caller, scope); err == nil && !caller.SameRights(&q.caller) {
+			err = errRights
+		}
+		return err
 	}
 	if p := new(Problem); errors.As(err, &p) && p.Code == plugin.CodeUnauthenticated {
 		return err
