@@ -40,7 +40,7 @@ func TestAnErasureInterruptedAnywhereIsFinished(t *testing.T) {
 			t.Fatal("an erasure takes more than 200 writes")
 		}
 		name := fmt.Sprint("person-", n)
-		who := store.Aliases{Tenant: "local", ID: name, Name: name, Typed: "user::" + name, Type: "user", Peers: []string{"peer of " + name}}
+		who := store.Aliases{Tenant: "local", ID: name, Name: name, Typed: "user::" + name, Type: "user", Peers: []string{store.PeerOn("mail", "peer of "+name)}}
 		if err := a.Store.Write(ctx, func(tx store.Tx) error { return fillPersonal(tx, name) }); err != nil {
 			t.Fatal(err)
 		}

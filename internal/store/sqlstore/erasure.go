@@ -58,13 +58,13 @@ func personalModels(who store.Aliases) personal {
 }
 
 func personalSessions(who store.Aliases) personal {
-	args := []any{who.Name, who.Typed, who.Name}
+	args := []any{who.Name, who.Typed}
 	for _, peer := range who.Peers {
 		args = append(args, peer)
 	}
 	conversation := `SELECT 1 FROM conversations v WHERE v.tenant = s.tenant AND v.session_id = s.id`
 	return personal{"sessions", "sessions", `(s.owner IN (?, ?) AND NOT EXISTS (` + conversation + ` AND v.peer <> '')
-		OR EXISTS (` + conversation + ` AND v.peer IN (?` + strings.Repeat(", ?", len(who.Peers)) + `)))`, args}
+		OR EXISTS (` + conversation + ` AND v.channel || '` + store.PeerSeparator + `' || v.peer IN (''` + strings.Repeat(", ?", len(who.Peers)) + `)))`, args}
 }
 
 // personalAccess is what lets a person in, in the order in which it is removed.
