@@ -40,7 +40,7 @@ func TestAnErasureInterruptedAnywhereIsFinished(t *testing.T) {
 			t.Fatal("an erasure takes more than 200 writes")
 		}
 		name := fmt.Sprint("person-", n)
-		who := store.Aliases{Tenant: "local", ID: name, Name: name, Typed: "user::" + name, Type: "user", Peers: []string{"peer of " + name}}
+		who := store.Aliases{Tenant: "local", ID: name, Name: name, Typed: "user::" + name, Type: "user", Peers: []string{store.PeerOn("mail", "peer of "+name)}}
 		if err := a.Store.Write(ctx, func(tx store.Tx) error { return fillPersonal(tx, name) }); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func fillPersonal(tx store.Tx, who string) error {
 	must(err)
 	_, err = tx.InsertAgent(store.AgentRow{Tenant: "local", ID: "agent-" + who, State: store.AgentStopped, Settings: "{}", CreatedBy: who, CreatedAt: now, UpdatedAt: now})
 	must(err)
-	must(tx.PutMemory(store.MemoryRow{Tenant: "local", Agent: "agent-" + who, Key: "k", Content: text("memory", 0), Labels: none, UpdatedAt: now}))
+	must(tx.PutMemory(store.MemoryRow{Tenant: "local", Agent: "agent-" + who, Key: "k", Content: text("memory", 0), Terms: personal, Labels: none, UpdatedAt: now}))
 	must(tx.InsertSchedule(store.ScheduleRow{Tenant: "local", ID: "feed-" + who, OwnerType: "user", OwnerID: who, Scopes: none, Operation: "upper/upper", CreatedAt: now, Spec: "every 1h", Misfire: "skip",
 		Overlap: "skip", Overlay: "{}", Input: `"` + text("feed", 0) + `"`, State: store.SchedulePaused, NextAt: now.Add(time.Hour), WakeAt: now.Add(time.Hour), UpdatedAt: now}))
 	_, err = tx.InsertTick(store.TickRow{Tenant: "local", ScheduleID: "feed-" + who, At: now, Since: now, Outcome: store.TickRefused, UpdatedAt: now})

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/kb"
@@ -118,6 +120,50 @@ func eraseOneNamesake(t *testing.T, url, erased string) {
 		}
 		if e.Principal != "ci" && e.Principal != "service::ci" {
 			t.Errorf("an entry is of %q", e.Principal)
+		}
+	}
+}
+
+// Channels name people each in their own way: an erasure takes the conversations of a person at the terminal and on the
+// channels that a link of theirs names, and none of somebody whom another channel calls the same.
+func TestAnErasureLeavesWhomAnotherChannelCallsTheSame(t *testing.T) {
+	t.Parallel()
+	a, now := open(t, t.TempDir()), time.Now()
+	talks := []struct {
+		id, channel, peer string
+		theirs            bool
+	}{
+		{"terminal", agent.Terminal, "ada", true},
+		{"mail", "mail", "U1", true},
+		{"other-channel", "chat", "U1", false},
+		{"other-peer", "mail", "U2", false},
+		{"of-her-name", "mail", "ada", false},
+		{"at-the-terminal", agent.Terminal, "U1", false},
+		{"schedule", agent.Scheduled, "ada", false},
+	}
+	err := a.Store.Write(t.Context(), func(tx store.Tx) error {
+		if err := tx.PutIdentity(store.IdentityRow{Tenant: "local", Provider: "mail", ExternalID: "U1", PrincipalType: "user", PrincipalID: "ada", By: "owner", At: now}); err != nil {
+			return err
+		}
+		for _, c := range talks {
+			if err := tx.InsertSession(store.SessionRow{Tenant: "local", ID: c.id, Kind: "conversation", State: store.SessionOpen, CreatedAt: now, UpdatedAt: now}); err != nil {
+				return err
+			}
+			if err := tx.InsertConversation(store.ConversationRow{Tenant: "local", SessionID: c.id, Agent: "desk", Channel: c.channel, Peer: c.peer, CreatedAt: now, UpdatedAt: now, Open: true}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := a.As(a.Principal).Admin().Erase(t.Context(), "ada", false); err != nil || e.DoneAt.IsZero() || e.Counts["sessions"] != 2 {
+		t.Errorf("the erasure is %+v, %v", e, err)
+	}
+	for _, c := range talks {
+		if row, err := a.Store.Conversation(t.Context(), "local", c.id); err != nil || (row == nil) != c.theirs {
+			t.Errorf("the conversation with %s on %s is %v, %v", c.peer, c.channel, row, err)
 		}
 	}
 }

@@ -72,8 +72,8 @@ func (d Decisions) Decide(ctx context.Context, in DecisionAsked) (ToolDecision, 
 	if len(in.Arguments) > MaxArguments || len(in.Definition) > MaxDefinition {
 		return ToolDecision{}, plugin.Errorf(plugin.CodeInputTooLarge, "the arguments have %d bytes and the definition %d; at most %d and %d are accepted", len(in.Arguments), len(in.Definition), MaxArguments, MaxDefinition)
 	}
-	if len(in.Use) > MaxUse {
-		return ToolDecision{}, plugin.Errorf(plugin.CodeInvalidInput, "the use has %d bytes; at most %d are accepted", len(in.Use), MaxUse)
+	if err := checkUse(in.Use); err != nil {
+		return ToolDecision{}, err
 	}
 	hash := ""
 	if len(in.Definition) > 0 {
@@ -105,19 +105,24 @@ func (d Decisions) Decide(ctx context.Context, in DecisionAsked) (ToolDecision, 
 	if err != nil || row == nil {
 		return ToolDecision{}, orElse(err, missingDecision(res.CallID))
 	}
-	decision, err := d.standing(ctx, row)
+	decision, err := d.held(ctx, row, in.Use)
 	decision.Replayed = res.Replayed
-	if err != nil || decision.Word != DecisionAllow {
-		return decision, err
-	}
-	return d.held(ctx, decision, in.Use)
+	return decision, err
 }
 
-// held returns a decision that allows if the use has it, and a denial if another use does. A
-// decision that no use has is for everyone who asks with its key, if none of them names a use.
-func (d Decisions) held(ctx context.Context, decision ToolDecision, use string) (ToolDecision, error) {
-	if use == "" && decision.Row.Lease == "" {
-		return decision, nil
+func checkUse(use string) error {
+	if len(use) > MaxUse {
+		return plugin.Errorf(plugin.CodeInvalidInput, "the use has %d bytes; at most %d are accepted", len(use), MaxUse)
+	}
+	return nil
+}
+
+// held returns the decision that a row is to a use: one that allows if the use has it, and a denial if
+// another use does. A decision that no use has is for everyone who asks, if none of them names a use.
+func (d Decisions) held(ctx context.Context, row *CallRow, use string) (ToolDecision, error) {
+	decision, err := d.standing(ctx, row)
+	if err != nil || decision.Word != DecisionAllow || use == "" && row.Lease == "" {
+		return decision, err
 	}
 	has, err := d.calls.host.parts.Kernel.Reserve(ctx, d.calls.g.Tenant, decision.ID, use)
 	if err != nil || has {
@@ -154,8 +159,12 @@ func (d Decisions) own(ctx context.Context, id, action string) (*CallRow, error)
 	return row, err
 }
 
-// Get returns how a decision stands. It stays up to limit for one that is pending.
-func (d Decisions) Get(ctx context.Context, id string, limit time.Duration) (ToolDecision, error) {
+// Get returns how a decision stands for a use, which has it from then on if it allows and no other
+// has it; "" names none. It stays up to limit for one that is pending.
+func (d Decisions) Get(ctx context.Context, id, use string, limit time.Duration) (ToolDecision, error) {
+	if err := checkUse(use); err != nil {
+		return ToolDecision{}, err
+	}
 	row, err := d.own(ctx, id, "see")
 	if err != nil {
 		return ToolDecision{}, err
@@ -182,7 +191,7 @@ func (d Decisions) Get(ctx context.Context, id string, limit time.Duration) (Too
 		}
 		waits := row.State == CallPending || row.State == CallQueued || row.State == CallRunning
 		if !waits || ctx.Err() != nil || !time.Now().Before(until) {
-			return d.standing(context.WithoutCancel(ctx), row)
+			return d.held(context.WithoutCancel(ctx), row, use)
 		}
 		n.wait(ctx, min(untilDue(row, d.calls.g.Store.Now()), time.Until(until)))
 	}

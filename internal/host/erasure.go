@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -131,12 +133,12 @@ func printableName(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '�' })
 }
 
-// peersOf returns the ids under which channels know a principal.
+// peersOf returns the names by which channels know a principal.
 func (a Admin) peersOf(ctx context.Context, who plugin.Principal) (peers []string, err error) {
 	kind := cmp.Or(who.Type, "user")
 	rows, err := a.g.Store.IdentitiesOf(ctx, a.g.Tenant, kind, who.ID)
 	for i := range rows {
-		peers = append(peers, rows[i].ExternalID)
+		peers = append(peers, store.PeerOn(rows[i].Provider, rows[i].ExternalID))
 	}
 	slices.Sort(peers)
 	return slices.Compact(peers), err
@@ -204,8 +206,9 @@ func (a Admin) cancelAll(ctx context.Context, row *erasureRow) error {
 
 func aliasesOf(row *erasureRow) aliases {
 	who := principal.Parse(row.Principal)
-	kind := cmp.Or(who.Type, "user")
-	return aliases{Tenant: row.Tenant, Name: principal.Name(who), Typed: kind + "::" + who.ID, Type: kind, ID: who.ID, Peers: row.Peers}
+	kind, name := cmp.Or(who.Type, "user"), principal.Name(who)
+	peers := append([]string{store.PeerOn(agent.Terminal, name)}, row.Peers...)
+	return aliases{Tenant: row.Tenant, Name: name, Typed: kind + "::" + who.ID, Type: kind, ID: who.ID, Peers: peers}
 }
 
 // errRehearsed takes back what a dry run has done.

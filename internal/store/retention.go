@@ -57,7 +57,7 @@ type ErasureRow struct {
 	Principal string // as the ledger names it
 	By        string // who asked for it
 	AskedAt   time.Time
-	Peers     []string // as channels name them; forgotten once it is done
+	Peers     []string // as channels name them, each a [PeerOn]; forgotten once it is done
 	Counts    string   // JSON: what was removed so far, by kind
 	DoneAt    time.Time
 }
@@ -69,8 +69,15 @@ type Aliases struct {
 	Typed  string   // with its type: user::ada
 	Type   string   // user
 	ID     string   // ada
-	Peers  []string // as channels name them
+	Peers  []string // as channels name them, each a [PeerOn]
 }
+
+// PeerSeparator is between a channel and a peer. Neither has it: names of links are printable.
+const PeerSeparator = "\n"
+
+// PeerOn names a peer together with the channel that names them so: another channel may call
+// somebody else the same.
+func PeerOn(channel, peer string) string { return channel + PeerSeparator + peer }
 
 // Is reports whether a column that names a principal names this one.
 func (a *Aliases) Is(name string) bool {

@@ -58,13 +58,13 @@ func personalModels(who store.Aliases) personal {
 }
 
 func personalSessions(who store.Aliases) personal {
-	args := []any{who.Name, who.Typed, who.Name}
+	args := []any{who.Name, who.Typed}
 	for _, peer := range who.Peers {
 		args = append(args, peer)
 	}
 	conversation := `SELECT 1 FROM conversations v WHERE v.tenant = s.tenant AND v.session_id = s.id`
 	return personal{"sessions", "sessions", `(s.owner IN (?, ?) AND NOT EXISTS (` + conversation + ` AND v.peer <> '')
-		OR EXISTS (` + conversation + ` AND v.peer IN (?` + strings.Repeat(", ?", len(who.Peers)) + `)))`, args}
+		OR EXISTS (` + conversation + ` AND v.channel || '` + store.PeerSeparator + `' || v.peer IN (''` + strings.Repeat(", ?", len(who.Peers)) + `)))`, args}
 }
 
 // personalAccess is what lets a person in, in the order in which it is removed.
@@ -81,10 +81,13 @@ func personalRows(who store.Aliases) []personal {
 	return []personal{
 		{"kv", "kv", `s.owner <> ':host' AND s.scope = ?`, []any{who.Typed}},
 		{"secrets", "secrets", `s.scope = 'user' AND s.subject = ?`, []any{who.Typed}},
-		{"memories", "memories", `s.agent IN (SELECT a.id FROM agents a WHERE a.tenant = s.tenant AND a.created_by = ?)`, []any{who.Name}},
 		{"ticks", "ticks", `s.schedule_id IN (SELECT f.id FROM schedules f WHERE f.tenant = s.tenant AND f.owner_type = ? AND f.owner_id = ?)`, []any{who.Type, who.ID}},
 		{"schedules", "schedules", `s.owner_type = ? AND s.owner_id = ?`, []any{who.Type, who.ID}},
 	}
+}
+
+func personalMemories(who store.Aliases) personal {
+	return personal{"memories", "memories", `s.agent IN (SELECT a.id FROM agents a WHERE a.tenant = s.tenant AND a.created_by = ?)`, []any{who.Name}}
 }
 
 func personalDocuments(who store.Aliases) personal {
@@ -118,7 +121,7 @@ func (p personal) count(ctx context.Context, r *reader, tenant string) (int64, e
 func (r *reader) Unerased(ctx context.Context, who store.Aliases) (map[string]int64, error) {
 	left := map[string]int64{}
 	all := append(personalAccess(who), personalRows(who)...)
-	for _, p := range append(all, personalDocuments(who), personalKnowledge(who), personalSessions(who), personalCalls(who), personalPlans(who), personalModels(who)) {
+	for _, p := range append(all, personalMemories(who), personalDocuments(who), personalKnowledge(who), personalSessions(who), personalCalls(who), personalPlans(who), personalModels(who)) {
 		n, err := p.count(ctx, r, who.Tenant)
 		if err != nil {
 			return nil, err
@@ -231,6 +234,16 @@ func (t *tx) EraseRows(who store.Aliases, limit int) (map[string]int64, error) {
 		if err := t.erase(counts, who.Tenant, p); err != nil {
 			return nil, err
 		}
+	}
+	memories, err := t.personal(personalMemories(who), "s.agent, s.key, s.updated_at, '', ''", who.Tenant, "1 = 1", limit)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range memories { // one by one: their words are in the index too
+		if _, err := t.DeleteMemory(who.Tenant, m.id, m.other); err != nil {
+			return nil, err
+		}
+		counts["memories"]++
 	}
 	documents, err := t.personal(personalDocuments(who), "s.kb_id, s.id, s.updated_at, '', ''", who.Tenant, "1 = 1", limit)
 	if err != nil {

@@ -189,7 +189,25 @@ func erased(t *testing.T, b *bundle) {
 		calls[who] = an(t, b, who, store.CallSucceeded, epoch, nil)
 		write(t, b, func(tx store.Tx) error { return personal(tx, who) })
 	}
-	ada := store.Aliases{Tenant: "t", ID: "ada", Name: "ada", Typed: "user::ada", Type: "user", Peers: []string{"ada@example.org"}}
+	// Others are called on their channels what ada is called on hers, or what she is called here.
+	strangers := []store.ConversationRow{
+		{SessionID: "talk_namesake", Channel: "chat", Peer: "ada@example.org"},
+		{SessionID: "talk_typed", Channel: "mail", Peer: "user::ada"},
+		{SessionID: "talk_called", Channel: "mail", Peer: "ada"},
+	}
+	write(t, b, func(tx store.Tx) error {
+		for _, c := range strangers {
+			if err := tx.InsertSession(store.SessionRow{Tenant: "t", ID: c.SessionID, Kind: "conversation", State: store.SessionOpen, CreatedAt: epoch, UpdatedAt: epoch}); err != nil {
+				return err
+			}
+			c.Tenant, c.Agent, c.CreatedAt, c.UpdatedAt, c.Open = "t", "desk", epoch, epoch, true
+			if err := tx.InsertConversation(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	ada := store.Aliases{Tenant: "t", ID: "ada", Name: "ada", Typed: "user::ada", Type: "user", Peers: []string{store.PeerOn("mail", "ada@example.org")}}
 	waits := an(t, b, "ada", store.CallUnknown, epoch, nil)
 	if n, err := b.Unsettled(ctx(), ada); n != 1 || err != nil {
 		t.Errorf("%d are unsettled, %v", n, err)
@@ -225,6 +243,14 @@ func erased(t *testing.T, b *bundle) {
 		if n := has(t, b, who); n != map[string]int{"ada": 0, "bob": 8}[who] {
 			t.Errorf("%s has %d things, of 8", who, n)
 		}
+	}
+	for _, c := range strangers {
+		if s, err := b.Session(ctx(), "t", c.SessionID); s == nil || err != nil {
+			t.Errorf("the conversation with %q on %q is %v, %v", c.Peer, c.Channel, s, err)
+		}
+	}
+	if left, err := b.Unerased(ctx(), ada); left["sessions"] != 0 || err != nil {
+		t.Errorf("%d sessions are left, %v", left["sessions"], err)
 	}
 	rows, err := b.Erasures(ctx(), "t", true)
 	if err != nil || len(rows) != 1 || !slices.Equal(rows[0].Peers, ada.Peers) || rows[0].Principal != "ada" {

@@ -207,10 +207,10 @@ func askAbout(ctx context.Context, h Host, use *toolUse, key string, wait time.D
 	if err != nil || d.Word != host.DecisionPending || wait <= 0 {
 		return d, err
 	}
-	if d, err = awaitDecision(ctx, h, d.ID, wait); err != nil || d.Word != host.DecisionAllow {
+	if d, err = awaitDecision(ctx, h, d.ID, use.key(), wait); err != nil || d.Word != host.DecisionAllow {
 		return d, err
 	}
-	return decide(ctx, h, use, key) // for this use
+	return decide(ctx, h, use, key) // policy has the last word
 }
 
 // settleUse says how a tool ended that was allowed.
@@ -274,17 +274,17 @@ func decide(ctx context.Context, h Host, use *toolUse, key string) (*rest.ToolDe
 
 var errNoHost = plugin.Errorf(plugin.CodeInternal, "a host that is reached in no known way")
 
-func awaitDecision(ctx context.Context, h Host, id string, wait time.Duration) (*rest.ToolDecision, error) {
+func awaitDecision(ctx context.Context, h Host, id, use string, wait time.Duration) (*rest.ToolDecision, error) {
 	switch h := h.(type) {
 	case embedded:
-		d, err := h.API.Decisions().Get(ctx, id, wait)
+		d, err := h.API.Decisions().Get(ctx, id, use, wait)
 		if err != nil {
 			return nil, err
 		}
 		return rest.DecisionOf(d), nil
 	case *remote:
 		var d rest.ToolDecision
-		return &d, h.get(ctx, &d, map[string][]string{"wait": {wait.String()}}, "decisions", id)
+		return &d, h.get(ctx, &d, map[string][]string{"wait": {wait.String()}, "use": {use}}, "decisions", id)
 	}
 	return nil, errNoHost
 }

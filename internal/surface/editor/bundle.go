@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf16"
 )
 
 // HostName is what programs call the host, and what its plugin for Claude Code is called.
@@ -41,14 +42,18 @@ func othersTool(name, dir string, ours func(Server) bool) bool {
 	return above != dir && othersTool(name, above, ours)
 }
 
-// toolPart is what Claude Code makes of the name of a server in the names of its tools.
+// toolPart is what Claude Code makes of the name of a server in the names of its tools. It is
+// JavaScript: a character beyond U+FFFF is two units to it, and becomes two underscores.
 func toolPart(server string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
-			return r
+	var part strings.Builder
+	for _, unit := range utf16.Encode([]rune(server)) {
+		if unit == '_' || unit == '-' || '0' <= unit && unit <= '9' || 'a' <= unit && unit <= 'z' || 'A' <= unit && unit <= 'Z' {
+			part.WriteByte(byte(unit))
+		} else {
+			part.WriteByte('_')
 		}
-		return '_'
-	}, server)
+	}
+	return part.String()
 }
 
 // Text returns a configuration that has the entry and nothing else, for files that are shipped.

@@ -32,6 +32,10 @@ func TestANameDoesNotMakeAToolTheHosts(t *testing.T) {
 		{`{"mcpServers": {"mortise__mail": {"command": "mortise"}}}`, "mcp__mortise__file__send", true},
 		{`{"mcpServers": {"plugin:mortise:mortise": {"command": "x"}}}`, "mcp__plugin_mortise_mortise__mail.send", false},
 		{`{"mcpServers": {"plugin mörtise": {"command": "x"}}}`, "mcp__plugin_mortise_mortise__mail.send", true},
+		{`{"mcpServers": {"mortise😀mail": {"command": "x"}}}`, "mcp__mortise__mail__send", false},
+		{`{"mcpServers": {"mortise\ud83d\ude00mail": {"command": "x"}}}`, "mcp__mortise__mail__send", false},
+		{`{"mcpServers": {"mortise😀": {"command": "x"}}}`, "mcp__mortise____send", false},
+		{`{"mcpServers": {"plugin\ud83dmortise\ude00mortise": {"command": "x"}}}`, "mcp__plugin_mortise_mortise__mail.send", false},
 		{`{"mcpServers": {"mortise"`, "mcp__mortise__mail.send", false},
 		{`[]`, "mcp__mortise__mail.send", false},
 	} {

@@ -98,6 +98,7 @@ func decided(d host.ToolDecision) *DecisionAnswer {
 func (r *registry) getDecision(ctx context.Context, q *request, in *struct {
 	CallNamed
 	Wait string `query:"wait" maxLength:"16" doc:"How long the request stays for a decision that is pending: 30s, or a number of seconds." example:"30s"`
+	Use  string `query:"use" maxLength:"255" doc:"The use that it is asked for, as in the question."`
 }) (*struct{ Body ToolDecision }, error) {
 	limit, err := r.waitOf(in.Wait)
 	if err != nil {
@@ -106,7 +107,7 @@ func (r *registry) getDecision(ctx context.Context, q *request, in *struct {
 	q.stays(limit + r.WorkTime)
 	ctx, cancel := context.WithTimeout(ctx, limit+r.WorkTime)
 	defer cancel()
-	d, err := q.api.Decisions().Get(ctx, in.ID, limit)
+	d, err := q.api.Decisions().Get(ctx, in.ID, in.Use, limit)
 	if err != nil {
 		return nil, unlessMissing(err, "decision", in.ID)
 	}

@@ -275,10 +275,25 @@ func TestADecisionIsForOneUse(t *testing.T) {
 			t.Fatalf("%s: allowed are %s, want one use", name, winner)
 		}
 		a := b.allowed(ask(winner), "allow")
+		get := func(use string) answer {
+			return b.ask("mrt_ann:decide", "GET", "/api/v1/decisions/"+fmt.Sprint(a.at("decision_id"))+use, "")
+		}
+		b.allowed(get("?use="+strings.ReplaceAll(strings.Split(winner, `"`)[3], " ", "%20")), "allow")
+		for _, other := range []string{"", "?use=", "?use=other", "?use=other&wait=1m"} {
+			if got := b.allowed(get(other), "deny"); got.at("code") != "approval_used" || got.at("expires_at") != nil {
+				t.Errorf("%s: %q is answered %s", name, other, got)
+			}
+		}
 		b.allowed(ask(""), "deny")
 		b.allowed(ask(`,"use":""`), "deny")
 		b.is(b.settle(a, `{"outcome":"succeeded"}`), 200, "")
 		b.allowed(ask(winner), "deny")
+	}
+	joined := `{"namespace":"claude-code","tool":"Write","arguments":{"file_path":"/etc/hosts"}}`
+	a := b.allowed(b.ask("mrt_ann:decide", "POST", "/api/v1/decisions", joined, "Idempotency-Key", "joined"), "pending")
+	b.decide(fmt.Sprint(a.at("approval", "id")), true)
+	for _, asked := range [][2]string{{"one", "allow"}, {"two", "deny"}, {"one", "allow"}, {strings.Repeat("u", 255), "deny"}} {
+		b.allowed(b.ask("mrt_ann:decide", "GET", "/api/v1/decisions/"+fmt.Sprint(a.at("decision_id"))+"?wait=1m&use="+asked[0], ""), asked[1])
 	}
 	if a := b.ask("mrt_ann", "POST", "/api/v1/decisions", `{"namespace":"claude-code","tool":"Write","arguments":{},"use":"`+strings.Repeat("u", 256)+`"}`); a.status != 422 {
 		t.Errorf("a use of 256 bytes is answered %s", a)

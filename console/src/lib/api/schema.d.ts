@@ -6120,6 +6120,8 @@ export interface operations {
             query?: {
                 /** @description How long the request stays for a decision that is pending: 30s, or a number of seconds. */
                 wait?: string;
+                /** @description The use that it is asked for, as in the question. */
+                use?: string;
             };
             header?: never;
             path: {
