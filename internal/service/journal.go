@@ -44,9 +44,15 @@ func (g *grant) journalled(ctx context.Context, name string, args json.RawMessag
 	if begun.Answered {
 		g.used.Store(true)
 		if err := budget.AnswerOf(ctx).TakeInHand(ctx, 2*len(begun.Answer)); err != nil {
+			g.journal.NotGiven(begun)
 			return nil, noRoom(name, err)
 		}
-		return g.decodeAnswer(begun.Answer)
+		raw, err := g.decodeAnswer(begun.Answer)
+		var kept *plugin.Error
+		if err != nil && !errors.As(err, &kept) {
+			g.journal.NotGiven(begun)
+		}
+		return raw, err
 	}
 	if t.repeat != nil {
 		t.repeat(begun.ProviderKey)
