@@ -67,9 +67,6 @@ func (x *exchange) run(ctx context.Context) (*fetched, error) {
 		if err != nil {
 			return nil, x.explained(err)
 		}
-		if !x.reads() {
-			x.effected = resp.StatusCode
-		}
 		location := resp.Header.Get("Location")
 		if !x.fetch.follow || !isRedirect(resp.StatusCode) || location == "" {
 			res, err := x.answer(ctx, resp)
@@ -239,6 +236,9 @@ func (x *exchange) once(ctx context.Context) (resp *http.Response, retryable boo
 	x.noteMapped()
 	resp, err = x.transport.RoundTrip(req)
 	fault.At("response")
+	if err == nil && !x.reads() { // whatever becomes of the rest of the answer
+		x.effected = resp.StatusCode
+	}
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
 		resp.Body.Close()
 		return nil, false, plugin.Errorf(plugin.CodeUnavailable, "%s wants to speak another protocol", x.url.Host)

@@ -20,6 +20,11 @@ type unanswered struct{ error }
 
 func (u unanswered) Unwrap() error { return u.error }
 
+// notSent is the error of an effect that is known not to have left the host.
+type notSent struct{ error }
+
+func (n notSent) Unwrap() error { return n.error }
+
 // journalled carries out a task that has an effect: its intent is on the disk
 // before it is sent, and its answer before the plugin hears it. What an earlier
 // attempt of the call did is answered from the journal (kernel contracts, 5.3.4
@@ -39,9 +44,15 @@ func (g *grant) journalled(ctx context.Context, name string, args json.RawMessag
 	if begun.Answered {
 		g.used.Store(true)
 		if err := budget.AnswerOf(ctx).TakeInHand(ctx, 2*len(begun.Answer)); err != nil {
+			g.journal.NotGiven(begun)
 			return nil, noRoom(name, err)
 		}
-		return g.decodeAnswer(begun.Answer)
+		raw, err := g.decodeAnswer(begun.Answer)
+		var kept *plugin.Error
+		if err != nil && !errors.As(err, &kept) {
+			g.journal.NotGiven(begun)
+		}
+		return raw, err
 	}
 	if t.repeat != nil {
 		t.repeat(begun.ProviderKey)
@@ -51,7 +62,8 @@ func (g *grant) journalled(ctx context.Context, name string, args json.RawMessag
 	if errors.As(err, &open) {
 		return nil, err // the intent stands
 	}
-	if err != nil && ctx.Err() != nil { // the call was over before it was sent
+	var unsent notSent
+	if errors.As(err, &unsent) && ctx.Err() != nil { // the call was over before it was sent
 		return nil, errors.Join(err, g.journal.NotSent(ctx, begun.N))
 	}
 	var raw json.RawMessage

@@ -71,12 +71,18 @@ func enqueueTask(g *grant, args json.RawMessage) (task, error) {
 		if g.broker.Enqueue == nil {
 			return nil, errNothingLater()
 		}
+		if ctx.Err() != nil {
+			return nil, notSent{context.Cause(ctx)}
+		}
 		res, err := g.broker.Enqueue(ctx, plugin.Call{
 			Tenant: g.call.Tenant, Principal: g.call.Principal, Actor: g.actor(), Asker: g.call.Asker, Agent: g.call.Agent, Origin: plugin.OriginCall, Parent: g.call.ID,
 			Session: g.call.Session, Depth: g.call.Depth + 1, Labels: plugin.Labels(g.call.Labels, g.Labels()), Operation: ref, Input: in.Params,
 			Overlay: overlay, Files: g.call.Files, Place: place, Trace: g.call.Trace, NoWait: true, After: after,
 			Fresh: true, // an earlier answer has no call that could be awaited
 		})
+		if err != nil && ctx.Err() != nil { // it may be recorded: another attempt finds it by its place
+			return nil, unanswered{err}
+		}
 		if err != nil {
 			return nil, err
 		}

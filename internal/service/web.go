@@ -174,27 +174,42 @@ func (g *grant) hosts() []string {
 	return g.broker.Egress.HostsOf(g.target.Manifest.Name, g.target.Manifest.HTTP.Hosts)
 }
 
-// fetch carries out a request that the call may make.
+// fetch carries out a request that the call may make. The error of one that may change
+// something says whether that is known not to have been sent, or its outcome is unknown.
 func (w *web) fetch(ctx context.Context, g *grant, f *fetch) (*fetched, error) {
+	res, x, err := w.exchange(ctx, g, f)
+	switch {
+	case err == nil:
+		return res, nil
+	case x != nil && x.open:
+		return nil, unanswered{err}
+	case !f.reads() && (x == nil || x.effected == 0):
+		return nil, notSent{err}
+	}
+	return nil, err
+}
+
+// exchange carries out a request; x is nil if it was refused before it began.
+func (w *web) exchange(ctx context.Context, g *grant, f *fetch) (res *fetched, x *exchange, err error) {
 	hosts := g.hosts()
 	if err := egress.Allow(hosts, f.url); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	credentials, err := g.credentials(ctx, f)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
 		&plugin.Error{Code: plugin.CodeTimeout, Message: fetchName + ": no whole answer came within " + f.timeout.String(), Retryable: f.reads()})
 	defer cancel()
 	c := w.client(g.call.Tenant, g.target.Manifest.Name)
 	if err := c.enter(ctx); err != nil {
-		return nil, plugin.AsError(err)
+		return nil, nil, plugin.AsError(err)
 	}
 	defer c.leave()
 
 	g.used.Store(true)
-	x := &exchange{
+	x = &exchange{
 		fetch: f, hosts: hosts, transport: c.transport, wait: w.wait,
 		agent: "mortise/" + w.broker.Version + " (" + g.target.Manifest.Name + ")",
 		url:   f.url, method: f.method, body: f.body, header: f.header.Clone(),
@@ -202,7 +217,7 @@ func (w *web) fetch(ctx context.Context, g *grant, f *fetch) (*fetched, error) {
 		local: slices.Contains(w.broker.Egress.Loopback, g.target.Manifest.Name),
 	}
 	began := time.Now()
-	res, err := x.run(ctx)
+	res, err = x.run(ctx)
 	if x.open {
 		g.unsettled.Store(true)
 	}
@@ -222,11 +237,5 @@ func (w *web) fetch(ctx context.Context, g *grant, f *fetch) (*fetched, error) {
 		}
 		w.broker.Used(use)
 	}
-	switch {
-	case err != nil && x.open:
-		return nil, unanswered{err}
-	case err != nil:
-		return nil, err
-	}
-	return res, nil
+	return res, x, err
 }

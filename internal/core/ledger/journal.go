@@ -29,6 +29,8 @@ type Begun struct {
 	ProviderKey string // to be sent along, where the effect is repeatable
 	Answered    bool   // an earlier attempt did it; Answer is what came back
 	Answer      []byte
+
+	which requestOf
 }
 
 // A Journal is the effects of one attempt of one call. What an earlier attempt
@@ -41,10 +43,11 @@ type Journal struct {
 	mu       sync.Mutex
 	times    map[string]int64 // how many equal requests this attempt has made
 	before   map[requestOf]*effectRow
-	nested   map[string]bool // calls with effects that earlier attempts made and this one has not, by their stored key
-	replay   int             // of those before that left the host, how many that may have happened were not asked for again
-	inside   []int64         // those before that did not, by when they were done, as far as they were not asked for again
-	strayed  bool            // this attempt asked for one of those out of turn, or for a new one before them
+	again    map[string][]int64 // occurrences of those before that were asked for in vain, by request: the next equal request is one of them
+	nested   map[string]bool    // calls with effects that earlier attempts made and this one has not, by their stored key
+	replay   int                // of those before that left the host, how many that may have happened were not asked for again
+	inside   []int64            // those before that did not, by when they were done, as far as they were not asked for again
+	strayed  bool               // this attempt asked for one of those out of turn, or for a new one before them
 	open     map[int64]effectRow
 	done     int
 	diverged bool
@@ -58,7 +61,7 @@ type requestOf struct {
 
 // Journal returns the journal of the attempt that lease is for.
 func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
-	j := &Journal{l: l, lease: lease, times: map[string]int64{}, before: map[requestOf]*effectRow{}, nested: map[string]bool{}, open: map[int64]effectRow{}}
+	j := &Journal{l: l, lease: lease, times: map[string]int64{}, before: map[requestOf]*effectRow{}, again: map[string][]int64{}, nested: map[string]bool{}, open: map[int64]effectRow{}}
 	if lease.row.Attempt <= 1 {
 		return j, nil
 	}
@@ -107,8 +110,7 @@ func stayed(row *effectRow) bool { return row.Class == "local" && row.ProviderKe
 // count: see [Journal.Local].
 func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 	j.mu.Lock()
-	which := requestOf{e.RequestHash, j.times[e.RequestHash]}
-	j.times[e.RequestHash]++
+	which := j.next(e.RequestHash)
 	earlier := j.before[which]
 	if fault.Lifted("replay") { // the attempt knows of none before it
 		earlier, which.occurrence = nil, which.occurrence+1000*j.lease.row.Attempt
@@ -129,9 +131,10 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 			err = changed(fmt.Sprintf("the stored answer to effect %d of call %s", earlier.N, j.lease.row.ID))
 		}
 		if err != nil {
+			j.askAgain(which)
 			return Begun{}, err
 		}
-		return Begun{N: earlier.N, Answered: true, Answer: answer}, nil
+		return Begun{N: earlier.N, Answered: true, Answer: answer, which: which}, nil
 	}
 	if earlier != nil && earlier.State == effectIntent {
 		j.replay--
@@ -152,6 +155,9 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 		return Begun{}, plugin.Errorf(plugin.CodeOutcomeUnknown, "%s: an earlier attempt sent this, and its outcome is unknown", e.Method)
 	}
 	inserted, err := j.write(ctx, row, earlier)
+	if err != nil && earlier != nil {
+		j.askAgain(which)
+	}
 	if err != nil {
 		j.mu.Lock()
 		j.starved = j.starved || errors.Is(err, ErrFull) || errors.Is(err, ErrFailed)
@@ -166,6 +172,33 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 		return Begun{}, err
 	}
 	return Begun{N: inserted.N, ProviderKey: inserted.ProviderKey}, nil
+}
+
+// next returns under what the next request of this hash is in the journal. j.mu is
+// held.
+func (j *Journal) next(hash string) requestOf {
+	if again := j.again[hash]; len(again) > 0 {
+		j.again[hash] = again[1:]
+		return requestOf{hash, again[0]}
+	}
+	which := requestOf{hash, j.times[hash]}
+	j.times[hash]++
+	return which
+}
+
+// NotGiven says of an effect that was answered before that its answer could not be
+// given to the plugin: it counts as not asked for, and the next equal request gets it.
+func (j *Journal) NotGiven(b Begun) { j.askAgain(b.which) }
+
+// askAgain has the next equal request stand for this one, which an earlier attempt
+// made: it is not a new effect.
+func (j *Journal) askAgain(which requestOf) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.again[which.hash] = append(j.again[which.hash], which.occurrence)
+	if j.before[which].State != effectNotDone { // it may have happened
+		j.replay++
+	}
 }
 
 // diverges notes that this attempt does something else than the one before it.
