@@ -139,6 +139,7 @@ func (c *committer) commit(tx *tx) (Fault, error) {
 	if fault := e.fault(err); fault != Lost {
 		return fault, err
 	}
+	defer c.away.Store(nil)
 	for tries := 1; ; tries++ {
 		ctx, cancel := c.writer.patience()
 		settled, again := e.Server.Settled(ctx, tx.before, tx.after)
@@ -155,6 +156,7 @@ func (c *committer) commit(tx *tx) (Fault, error) {
 			c.failed = fmt.Errorf("%w: what became of it cannot be learnt: %w", store.ErrFailed, errors.Join(err, again))
 			return Refused, fmt.Errorf("%w: %w", store.ErrUncertain, c.failed)
 		}
+		c.away.Store(&again)
 		time.Sleep(pause(tries))
 	}
 }
