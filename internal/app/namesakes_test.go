@@ -125,7 +125,7 @@ func eraseOneNamesake(t *testing.T, url, erased string) {
 }
 
 // Channels name people each in their own way: an erasure takes the conversations of a person at the terminal and on the
-// channels that a link of theirs names, and none of somebody whom another channel calls the same.
+// channels that a link of theirs names, and none of another person whom another channel calls the same.
 func TestAnErasureLeavesWhomAnotherChannelCallsTheSame(t *testing.T) {
 	t.Parallel()
 	a, now := open(t, t.TempDir()), time.Now()

@@ -76,7 +76,7 @@ type Aliases struct {
 const PeerSeparator = "\n"
 
 // PeerOn names a peer together with the channel that names them so: another channel may call
-// somebody else the same.
+// another person the same.
 func PeerOn(channel, peer string) string { return channel + PeerSeparator + peer }
 
 // Is reports whether a column that names a principal names this one.

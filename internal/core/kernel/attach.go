@@ -40,7 +40,7 @@ func (a *attempt) attach(ctx context.Context) error {
 	a.shown, a.call.Files = shown, used
 	for _, f := range used {
 		a.call.Labels = plugin.Labels(a.call.Labels, f.Labels)
-		if a.call.Plan != "" { // whoever approved it was shown a name, and never what is in the file
+		if a.call.Plan != "" { // who approved it was shown a name, and never what is in the file
 			a.call.Filled = plugin.Labels(a.call.Filled, f.Labels)
 		}
 	}
