@@ -474,7 +474,6 @@ func outbox(t *testing.T, b *bundle) {
 		t.Errorf("the next of one webhook: %+v, %v", got, err)
 	}
 	write(t, b, func(tx store.Tx) error { _, err := tx.DeleteOutbox("t", "o3"); return err })
-
 	next := row
 	next.Attempt, next.NextAt, next.Problem = 1, epoch.Add(time.Minute), "it answered 500"
 	for _, want := range []bool{true, false} { // a second one tried it at the same time
