@@ -122,7 +122,11 @@ func (a *App) follow(log *slog.Logger) {
 				log.Info("the policies can be used again", "policy", a.Policy.Version())
 				return
 			}
-			log.Error("the policies cannot be used; those before stay in force, unless stored ones changed: then nothing is allowed", "policy", a.Policy.Version(), "closed", a.Policy.Behind() != nil, "cause", err.Error())
+			left := "those before stay in force"
+			if a.Policy.Behind() != nil {
+				left = "stored ones changed, so every call is denied"
+			}
+			log.Error("the policies cannot be used: "+left, "policy", a.Policy.Version(), "cause", err.Error())
 		})
 	})
 	a.opened("policies", func() error { cancel(); done.Wait(); return nil })

@@ -5,7 +5,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/kernel"
-	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -55,20 +54,4 @@ func (r varied) changed(found *plugin.Target, err error) (*plugin.Target, error)
 	t.Operation = &op
 	r.change(&t)
 	return &t, nil
-}
-
-// GiveSecret sets a secret for every plugin, in each scope that one may ask for: of the system, and
-// of these users. It is for a host that is thrown away afterwards.
-func (a *App) GiveSecret(ctx context.Context, name, value string, users ...plugin.Principal) error {
-	places := []secret.Name{{Scope: plugin.SecretOfSystem}}
-	for _, who := range users {
-		places = append(places, secret.Name{Scope: plugin.SecretOfUser, Subject: secret.Subject(who)})
-	}
-	for _, n := range places {
-		n.Tenant, n.Owner, n.Name = a.Config.Tenant, secret.Anyone, name
-		if err := a.Vault.Put(ctx, n, value, secret.By{}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -120,7 +120,7 @@ func (r Agents) Create(ctx context.Context, n NewAgent) (Agent, error) {
 		return Agent{}, err
 	}
 	if saysSenders(nil, n.Settings.Channels) {
-		if err := r.maySetSenders(ctx, n.ID); err != nil {
+		if err := r.g.maySetSenders(ctx, r.by, r.caller, r.use("set the channels of", n.ID)); err != nil {
 			return Agent{}, err
 		}
 	}
@@ -155,41 +155,26 @@ func (r Agents) Create(ctx context.Context, n NewAgent) (Agent, error) {
 // Change makes an agent another. Conversations that go on see it at their next
 // turn.
 func (r Agents) Change(ctx context.Context, id string, c AgentChange) (Agent, error) {
-	apply := func(maySet bool) func(row *agentRow) (plugin.EntryKind, error) {
-		return func(row *agentRow) (plugin.EntryKind, error) {
-			if c.Settings != nil && !maySet && saysSenders(agentOf(row).Settings.Channels, c.Settings.Channels) {
-				return "", errSaysSenders
-			}
-			if c.Tier != nil {
-				row.Tier = *c.Tier
-			}
-			if c.Prompt != nil {
-				row.Prompt = *c.Prompt
-			}
-			if c.Settings != nil {
-				row.Settings = c.Settings.Encode()
-			}
-			return plugin.EntryAgentChanged, checkAgent(row)
+	maySet := r.g.right(IdentitiesPlugin, r.by).Verdict == plugin.Allow && r.caller.letsIn()
+	a, err := r.change(ctx, "change", id, func(row *agentRow) (plugin.EntryKind, error) {
+		if c.Settings != nil && !maySet && saysSenders(agentOf(row).Settings.Channels, c.Settings.Channels) {
+			return "", errSaysSenders
 		}
+		if c.Tier != nil {
+			row.Tier = *c.Tier
+		}
+		if c.Prompt != nil {
+			row.Prompt = *c.Prompt
+		}
+		if c.Settings != nil {
+			row.Settings = c.Settings.Encode()
+		}
+		return plugin.EntryAgentChanged, checkAgent(row)
+	})
+	if errors.Is(err, errSaysSenders) {
+		return Agent{}, orElse(r.g.maySetSenders(ctx, r.by, r.caller, r.use("set the channels of", id)), err)
 	}
-	a, err := r.change(ctx, "change", id, apply(false))
-	if !errors.Is(err, errSaysSenders) {
-		return a, err
-	}
-	if err := r.maySetSenders(ctx, id); err != nil {
-		return Agent{}, err
-	}
-	return r.change(ctx, "change", id, apply(true))
-}
-
-// maySetSenders refuses who may not say who the senders of an agent's channels are: that takes
-// the right to link identities, and lets others in.
-func (r Agents) maySetSenders(ctx context.Context, id string) error {
-	u := r.use("set the channels of", id)
-	if err := r.g.authorise(ctx, r.by, r.g.part(IdentitiesPlugin), u); err != nil {
-		return err
-	}
-	return r.g.letsIn(ctx, r.caller, u)
+	return a, err
 }
 
 // Start lets an agent take messages of its channels and the times of its

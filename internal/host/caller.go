@@ -113,12 +113,27 @@ func (g *Guard) covered(ctx context.Context, c *Caller, scope, action, ref, name
 	return g.refuse(ctx, c.Principal, use{kind: plugin.EntryTokenRefused, subject: c.proof(), action: action}, why, plugin.Decision{})
 }
 
+// letsIn reports whether a caller may let others in as principals. The user of this process,
+// who is nil, may.
+func (c *Caller) letsIn() bool {
+	return c == nil || c.Has(ScopeAdmin) && len(c.Operations) == 0
+}
+
+// maySetSenders refuses a caller who may not decide who the senders of a channel are. It takes the
+// right to link identities, and lets others in.
+func (g *Guard) maySetSenders(ctx context.Context, by plugin.Principal, c *Caller, u use) error {
+	if err := g.authorise(ctx, by, g.part(IdentitiesPlugin), u); err != nil {
+		return err
+	}
+	return g.letsIn(ctx, c, u)
+}
+
 // letsIn refuses a caller who may not let anyone in as a principal, on the record. A user, an
 // invitation, an identity link, a channel and a token each let someone in, who then has neither
 // the scopes nor the operations of the token that did it, and stays when that token is revoked:
 // it takes the scope admin, without a list of operations.
 func (g *Guard) letsIn(ctx context.Context, c *Caller, u use) error {
-	if c == nil || c.Has(ScopeAdmin) && len(c.Operations) == 0 {
+	if c.letsIn() {
 		return nil
 	}
 	why := plugin.Errorf(plugin.CodePolicyDenied, "%s is not for letting others in: %s takes the scope %s, without a list of operations", c.proof(), u.action, ScopeAdmin)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/base/principal"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -138,7 +137,7 @@ func (a Admin) peersOf(ctx context.Context, who plugin.Principal) (peers []strin
 	kind := cmp.Or(who.Type, "user")
 	rows, err := a.g.Store.IdentitiesOf(ctx, a.g.Tenant, kind, who.ID)
 	for i := range rows {
-		peers = append(peers, store.PeerOn(rows[i].Provider, rows[i].ExternalID))
+		peers = append(peers, peerOn(rows[i].Provider, rows[i].ExternalID))
 	}
 	slices.Sort(peers)
 	return slices.Compact(peers), err
@@ -207,7 +206,7 @@ func (a Admin) cancelAll(ctx context.Context, row *erasureRow) error {
 func aliasesOf(row *erasureRow) aliases {
 	who := principal.Parse(row.Principal)
 	kind, name := cmp.Or(who.Type, "user"), principal.Name(who)
-	peers := append([]string{store.PeerOn(agent.Terminal, name)}, row.Peers...)
+	peers := append([]string{peerOn(agent.Terminal, name)}, row.Peers...)
 	return aliases{Tenant: row.Tenant, Name: name, Typed: kind + "::" + who.ID, Type: kind, ID: who.ID, Peers: peers}
 }
 

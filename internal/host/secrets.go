@@ -103,10 +103,7 @@ func (s Secrets) mayProve(ctx context.Context, name secretName) error {
 			if strings.TrimSuffix(name.Name, ".next") == channel.Secret || name.Name == channel.Secret {
 				u := s.use("set", name.Name)
 				u.what = "set the secret of a channel"
-				if err := s.g.authorise(ctx, s.by, s.g.part(IdentitiesPlugin), u); err != nil {
-					return err
-				}
-				return s.g.letsIn(ctx, s.plugins.caller, u)
+				return s.g.maySetSenders(ctx, s.by, s.plugins.caller, u)
 			}
 		}
 	}

@@ -106,5 +106,8 @@ var errTampered = store.ErrTampered
 // errUncertain is the error of a change of which it cannot be told whether it was made.
 var errUncertain = store.ErrUncertain
 
+// peerOn names a peer together with the channel that names it.
+func peerOn(channel, peer string) string { return store.PeerOn(channel, peer) }
+
 // isOutage reports whether an error says that the store cannot be used now.
 func isOutage(err error) bool { return store.IsOutage(err) }

@@ -102,9 +102,9 @@ func Measure(root string) ([]Measured, error) {
 	return []Measured{
 		{Name: "folders directly under internal", Now: len(layers), Want: 10, Held: 10},
 		{Name: "internal packages that the command line imports", Now: knows("internal/surface/cli"), Want: 10, Held: 10},
-		{Name: "lines of internal/app", Now: code("internal/app"), Want: 1600, Held: 1604},
+		{Name: "lines of internal/app", Now: code("internal/app"), Want: 1600, Held: 1600},
 		{Name: "lines of internal/surface/cli for each command", Now: code("internal/surface/cli") / max(1, sum(commands)), Want: 50, Held: 50},
-		{Name: "files that import internal/store", Now: count(func(f source) bool { return !f.test && slices.Contains(f.imports, "internal/store") }), Want: 90, Held: 91},
+		{Name: "files that import internal/store", Now: count(func(f source) bool { return !f.test && slices.Contains(f.imports, "internal/store") }), Want: 90, Held: 90},
 		{Name: "comparisons with the name of a contract outside it", Now: sum(comparisons), Want: 0, Held: 0},
 		{Name: "files of more than 500 lines", Now: count(func(f source) bool { return f.lines > 500 && !f.test }), Want: 0, Held: 0},
 		{Name: "functions of more than 100 lines", Now: sum(longFunctions), Want: 0, Held: 0},
