@@ -32,7 +32,7 @@ var ownClock = map[string]struct {
 	"host/archive/scheduled.go":  {6, "the directory of backups is the schedule, by the names of its files"},
 	"host/decisions.go":          {3, "how long this process waits for one answer"},
 	"host/doctor/backups.go":     {1, "the age of a backup, as scheduled.go tells it"},
-	"host/doctor/calls.go":       {1, "it is compared with the clock of the store"},
+	"host/doctor/doctor.go":      {1, "it is compared with the clock of the store"},
 	"host/doctor/certificate.go": {1, "whether a certificate is in force here"},
 	"host/doctor/server.go":      {7, "how long a server takes to answer, and whether its certificate is in force here"},
 	"host/events.go":             {1, "when a head was read, which is shown"},

@@ -11,9 +11,9 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/rmtree"
+	hosts "github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -52,7 +52,7 @@ func openHost(ctx context.Context, o Options) (*host, error) {
 		return nil, errors.Join(err, h.close())
 	}
 	for name, value := range o.Secrets {
-		if err := h.giveSecret(ctx, name, value, principalOf(h.who), principalOf(careful)); err != nil {
+		if err := h.giveSecret(ctx, name, value); err != nil {
 			return nil, errors.Join(err, h.close())
 		}
 	}
@@ -205,16 +205,14 @@ func (a *answer) count(kind plugin.EntryKind) int {
 	return n
 }
 
-// giveSecret sets a secret for every plugin, in each scope that a plugin may ask for: of the
-// system, and of these users.
-func (h *host) giveSecret(ctx context.Context, name, value string, users ...plugin.Principal) error {
-	places := []secret.Name{{Scope: plugin.SecretOfSystem}}
-	for _, who := range users {
-		places = append(places, secret.Name{Scope: plugin.SecretOfUser, Subject: secret.Subject(who)})
+// giveSecret sets a secret for every plugin in each scope that a plugin may ask for: the system's,
+// and those of the users who make calls.
+func (h *host) giveSecret(ctx context.Context, name, value string) error {
+	if _, err := h.As(h.Principal).Secrets().Set(ctx, hosts.SecretPlace{Name: name, System: true}, value); err != nil {
+		return err
 	}
-	for _, n := range places {
-		n.Tenant, n.Owner, n.Name = h.Config.Tenant, secret.Anyone, name
-		if err := h.Vault.Put(ctx, n, value, secret.By{}); err != nil {
+	for _, who := range []string{h.who, careful} {
+		if _, err := h.As(principalOf(who)).Secrets().Set(ctx, hosts.SecretPlace{Name: name}, value); err != nil {
 			return err
 		}
 	}
