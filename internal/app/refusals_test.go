@@ -58,7 +58,7 @@ var refusesNothing = map[string]string{
 	"Offers.Calls": "leaves out", "Offers.Plans": "leaves out", "Offers.Approvals": "leaves out", "Offers.Feeds": "leaves out", "Offers.Agents": "leaves out",
 	"Offers.Memories": "leaves out", "Offers.Conversations": "leaves out",
 	"Models.List":    "all may see which are configured",
-	"Admin.Recovery": "all may see why nothing with effects runs",
+	"Admin.Recovery": "all may see that nothing with effects runs, and no one is refused that",
 }
 
 // attempted are the methods of which TestEveryRefusalOfTheHostLeavesOneEntry has an

@@ -37,14 +37,14 @@ func (a *App) backups() archive.Series {
 	return archive.Series{Home: a.Home, Config: a.ConfigPath, Database: a.Config.Database, Settings: a.live.now.Load().Backups}
 }
 
-// Healthy returns nil while the host can do what it is for, by the policies that are stored.
+// Healthy returns nil while the host can record calls and has loaded the stored policies.
 func (a *App) Healthy(ctx context.Context) error {
 	if err := a.Ledger.Writing(); err != nil {
 		return fmt.Errorf("the ledger is not written: %w", err)
 	}
 	for _, t := range append(a.others.Now(), a) {
 		if err := t.Policy.Behind(); err != nil {
-			return fmt.Errorf("the stored policies of tenant %s cannot be used on this node: %w", t.Config.Tenant, err)
+			return fmt.Errorf("this node cannot load the stored policies of tenant %s: %w", t.Config.Tenant, err)
 		}
 	}
 	_, err := a.own.Agents(ctx, a.Config.Tenant)

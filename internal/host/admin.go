@@ -50,8 +50,8 @@ func (a Admin) MayWatch(ctx context.Context) error {
 }
 
 // A RecoveryStatus says whether a host is in recovery, and what would go on by
-// itself once it is not. Why it is, and the heads of the ledger, are for who may end the
-// recovery; the counts are for the administrator.
+// itself once it is not. The reason and the heads of the ledger are set only for principals who
+// may end the recovery. The counts are set only for the administrator.
 type RecoveryStatus struct {
 	Recovery *Recovery `json:"recovery"`
 	Queued   int       `json:"queued_calls"`

@@ -113,8 +113,8 @@ func (g *Guard) covered(ctx context.Context, c *Caller, scope, action, ref, name
 	return g.refuse(ctx, c.Principal, use{kind: plugin.EntryTokenRefused, subject: c.proof(), action: action}, why, plugin.Decision{})
 }
 
-// letsIn reports whether a caller may let others in as principals. The user of this process,
-// who is nil, may.
+// letsIn reports whether a caller may let others in as principals; see [Guard.letsIn]. A nil
+// caller is the user of this process, and may.
 func (c *Caller) letsIn() bool {
 	return c == nil || c.Has(ScopeAdmin) && len(c.Operations) == 0
 }
@@ -128,10 +128,10 @@ func (g *Guard) maySetSenders(ctx context.Context, by plugin.Principal, c *Calle
 	return g.letsIn(ctx, c, u)
 }
 
-// letsIn refuses a caller who may not let anyone in as a principal, on the record. A user, an
-// invitation, an identity link, a channel and a token each let someone in, who then has neither
-// the scopes nor the operations of the token that did it, and stays when that token is revoked:
-// it takes the scope admin, without a list of operations.
+// letsIn refuses, and records the refusal, unless the caller has the scope admin and no list of
+// operations. It guards what lets a person or program act as a principal: users, invitations,
+// identity links, channels and tokens. The scopes and operations of the caller's token do not
+// limit them, and they remain when that token is revoked.
 func (g *Guard) letsIn(ctx context.Context, c *Caller, u use) error {
 	if c.letsIn() {
 		return nil

@@ -85,8 +85,8 @@ func (c Calls) Control(ctx context.Context, id, action string) (*CallRow, error)
 	return nil, c.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: row.ID, action: action}, MissingCall(id))
 }
 
-// made reports whether they made a call. Rows once had the id of a principal alone: what was
-// asked says of which type it was, for as long as that is kept.
+// made reports whether the principal made a call. Rows of earlier releases name a principal by id
+// only, so made also compares the type in the stored request, if there still is one.
 func (c Calls) made(ctx context.Context, row *CallRow) (bool, error) {
 	if row.Principal != c.by.Member() {
 		return false, nil

@@ -22,8 +22,8 @@ func Providers(c config.Config) (all []Provider) {
 	return all
 }
 
-// saidPrefix stands before each value of a groups claim in the row of a session, which once had
-// the names of groups there: those give nothing.
+// saidPrefix begins each value of a groups claim in the row of a session. Earlier releases stored
+// names of groups in this column. Those have no prefix and are ignored.
 const saidPrefix = "claim:"
 
 func givenBy(said []string) (given []string) {
@@ -33,8 +33,8 @@ func givenBy(said []string) (given []string) {
 	return given
 }
 
-// providerOf returns the provider of the account that a session is signed in with; nil where
-// the configuration has none any more, or where it is no account of a provider.
+// providerOf returns the provider that signed a session in. It is nil if the configuration does not
+// name that provider any more, or if the session was not begun by a provider.
 func (g *Guard) providerOf(row *browserRow) *Provider {
 	all := g.now().providers
 	i := slices.IndexFunc(all, func(p Provider) bool { return strings.HasPrefix(row.Asker, oidcPrefix+url.PathEscape(p.Issuer)+"/") })
@@ -44,14 +44,13 @@ func (g *Guard) providerOf(row *browserRow) *Provider {
 	return &all[i]
 }
 
-// signsIn reports whether the configuration, as it is now, has what a session was signed in
-// with: a provider that it no longer names signs no one in, before and after.
+// signsIn reports whether a session may continue: the current configuration must name its provider.
 func (g *Guard) signsIn(row *browserRow) bool {
 	return g.Divided || !strings.HasPrefix(row.Asker, oidcPrefix) || g.providerOf(row) != nil
 }
 
-// given returns the groups that the sign-in of a session gives, as the configuration maps them
-// now. They are groups of the site: in another tenant they give nothing.
+// given returns the groups of a session's sign-in, mapped by the current configuration. They are
+// groups of the site, so a session of another tenant has none.
 func (g *Guard) given(row *browserRow) []string {
 	p := g.providerOf(row)
 	if g.Divided || p == nil {

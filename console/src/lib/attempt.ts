@@ -10,7 +10,7 @@ const ended = new Set(["succeeded", "failed"]);
 const most = 100; // inputs of one form whose ends are not known
 
 export class Attempt {
-  /** The keys by what was filled in, of calls whose end was not seen. */
+  /** Maps the input of a call to its idempotency key, until the call succeeds or fails. */
   readonly #keys = new Map<string, string>();
   readonly #make: () => string;
 

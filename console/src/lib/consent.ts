@@ -1,7 +1,7 @@
 /**
- * A JSON value for the person who consents to it: one line for each leaf, which says where the
- * leaf is and what it is. The lines are those of internal/base/consent, which has the rules and
- * the list of characters; internal/base/consent/testdata/lines.json holds both to it.
+ * Writes a JSON value for the person who consents to it: one line per leaf, with its path and its
+ * value. The Go package internal/base/consent writes the same lines. Both read characters.json
+ * there, and both are tested against its testdata/lines.json.
  */
 import listed from "../../../internal/base/consent/characters.json";
 import { Exact, isObject, type Json } from "./json.ts";
@@ -10,7 +10,7 @@ import { Exact, isObject, type Json } from "./json.ts";
 export interface Leaf {
   /** payments[0].recipient; $ for the whole value. */
   path: string;
-  /** The value as JSON, quoted where it is a text. */
+  /** The value as JSON. Strings are quoted. */
   text: string;
 }
 
@@ -95,7 +95,7 @@ function escape(c: string): string {
   return [...Array(c.length).keys()].map((i) => `\\u${c.charCodeAt(i).toString(16).padStart(4, "0")}`).join("");
 }
 
-/** Returns a text as JSON in which every character is what it looks like. */
+/** Returns a string as JSON. Characters that a reader could take for others are escaped. */
 export function quote(text: string, name = false): string {
   const characters = [...text];
   const marked = marks(characters, name);
@@ -124,7 +124,7 @@ export function leaves(value: Json, path = "", found: Leaf[] = []): Leaf[] {
   return found;
 }
 
-/** A leaf that is another in a second value, or is in one of them alone. */
+/** A leaf that differs between two values, or that only one of them has. */
 export interface Change {
   path: string;
   before: string | undefined;

@@ -23,8 +23,8 @@ export function isNumber(value: unknown): value is number | Exact {
 }
 
 /**
- * Returns a number as JavaScript can calculate with it, which may be near it only: for the length
- * of a bar or a comparison, and never for what is shown or sent.
+ * Converts a number to a JavaScript number, which may round it. Use it to calculate, for example
+ * the length of a bar. Never show or send the result.
  */
 export function near(value: unknown): number {
   return isNumber(value) ? Number(String(value)) : NaN;
@@ -36,7 +36,7 @@ export function numeral(value: unknown): string {
   return `${sign}${(whole ?? "").replace(/\B(?=(?:\d{3})+$)/g, ",")}${rest}`;
 }
 
-/** Writes a number for people as one that is near it, such as a score. */
+/** Rounds a number, such as a score, to so many decimal places. */
 export function rounded(value: unknown, places: number): string {
   return near(value).toFixed(places);
 }

@@ -14,9 +14,9 @@ export interface Timers {
 const browser: Timers = { start: (run, after) => setTimeout(run, after), stop: (timer) => clearTimeout(timer as number) };
 
 /**
- * Coalesces the refreshes that events ask for. However many events come, a look follows the
- * first of them, and at most one more those that came during the look and the pause after it.
- * The pause doubles while events go on, and is short again after one without any.
+ * Combines the refreshes that events ask for. The first event causes a refresh at once. Events
+ * that arrive during the refresh, or during the pause after it, cause one more. The pause doubles
+ * while events keep arriving. After a pause without events it is short again.
  */
 export class Refresh {
   readonly #look: () => Promise<void>;

@@ -12,9 +12,8 @@ import (
 // service::id and agent::id. No two principals have one name; see [plugin.Principal.Member].
 func Name(who plugin.Principal) string { return who.Member() }
 
-// Key returns a text that is the same for two principals where all that is known of them is:
-// type, id, scopes and groups. What is remembered of what a principal may do is remembered
-// under it.
+// Key identifies a principal with its scopes and groups. Use it as the key of a cache of what a
+// principal may do: two principals that differ in any field have different keys.
 func Key(who plugin.Principal) string {
 	who.Type = Parse(who.Member()).Type
 	text, err := json.Marshal(who)

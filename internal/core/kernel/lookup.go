@@ -73,8 +73,8 @@ func (a *attempt) upheld(ctx context.Context, decision string) error {
 	return nil
 }
 
-// madeBy reports whether the row of an earlier call names the principal of this one. Rows once
-// had the id alone; of which type it was is in their fingerprint.
+// madeBy reports whether name, from the row of an earlier call, is the principal of this call.
+// Rows of earlier releases have the id only; their fingerprint has the type.
 func (a *attempt) madeBy(name string) bool {
 	return name == a.call.Principal.Member() || name == a.call.Principal.ID
 }

@@ -164,10 +164,10 @@ func storedOf(documents []Document) string {
 	return string(hash.Sum(nil))
 }
 
-// Behind returns why the engine cannot use the policies that are stored, which every node of a
-// host uses alike: beside its own files, for example, which name one of them too. Until it can,
-// it denies everything but a change of the policies by who may make one. Policies in files that
-// cannot be used are no such reason: those before stay in force.
+// Behind returns the error that keeps the engine from loading the stored policies, or nil. For
+// example, a policy file of this node has the same @id as a stored policy. While Behind is not
+// nil, the engine denies everything except changes of the policies themselves. If only policy
+// files cannot be loaded, Behind is nil and the previous policies stay in force.
 func (e *Engine) Behind() error {
 	if err := e.behind.Load(); err != nil {
 		return *err
@@ -200,7 +200,7 @@ func (e *Engine) Decide(t *plugin.Target, call *plugin.Call) plugin.Decision {
 func (e *Engine) Ask(q *Question) plugin.Decision {
 	p := e.now.Load()
 	if err := e.Behind(); err != nil && !(q.Action == Configure && q.Target != nil && q.Target.Manifest.Name == PoliciesPlugin) {
-		return p.refuse("the policies that are stored cannot be used on this node, which allows nothing until they can; its log says why")
+		return p.refuse("this node cannot load the stored policies, so it denies every call; its log says why")
 	}
 	d := p.ask(e, q)
 	if acting := e.acting(q); acting != nil {

@@ -94,10 +94,9 @@ func parseTenant(raw []byte, name string, site Config) (Config, error) {
 	return c, c.check()
 }
 
-// ofSite returns the defaults with those keys of the site's configuration that hold for all
-// tenants: the machinery that they share. Every other key has its default, so that nothing
-// that names people, accounts, policies, programs, variables or addresses beyond the public
-// Internet comes from the site.
+// ofSite returns the default configuration, with the keys that every tenant shares with the site.
+// No shared key names people, accounts, policies, programs, variables or private addresses. A key
+// that is added to Config is not shared until it is added here.
 func ofSite(site Config) Config {
 	c := Default()
 	c.Database, c.Blobs, c.Secrets = site.Database, site.Blobs, site.Secrets

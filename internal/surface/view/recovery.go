@@ -16,7 +16,7 @@ func Recovery(w io.Writer, s host.RecoveryStatus) error {
 	}
 	why := s.Recovery.Why
 	if why == "" {
-		why = "the administrator may see why"
+		why = "ask the administrator for the reason"
 	}
 	fmt.Fprintf(w, "the host is in recovery: %s, %s\n\n", terminal.Safe(why), terminal.Clock(s.Recovery.Since))
 	t := terminal.NewTable(w, "WAITS", "HOW MANY", "SEE")
