@@ -5,7 +5,7 @@
 //	payments[0].amount = 9007199254740993
 //	["odd = name"] = {}
 //
-// The lines are unambiguous: the value can be read back from them ([Parse]), and no character
+// The lines are unambiguous: the value can be read back from them, and no character
 // in a name or a text can begin a line, end a text, or pass for another character ([Quote]).
 // The console writes the same lines; testdata/lines.json holds both to it.
 package consent
@@ -218,64 +218,4 @@ func cells(text string) int {
 		}
 	}
 	return n
-}
-
-// Parse reads the lines that [Write] wrote, as anyone may who looks at them. It is what tests
-// hold the lines to: what can be read back is all there, and is there once.
-func Parse(text string) ([]Leaf, error) {
-	var leaves []Leaf
-	var open *Leaf // its text stands on the lines below its path
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		if piece, below := strings.CutPrefix(line, "    "); below {
-			if open == nil {
-				return nil, fmt.Errorf("%q belongs to no path", line)
-			}
-			switch {
-			case open.Text == "":
-				open.Text = piece
-			case strings.HasPrefix(piece, `"`) && strings.HasSuffix(open.Text, `"`):
-				open.Text = strings.TrimSuffix(open.Text, `"`) + strings.TrimPrefix(piece, `"`)
-			default:
-				return nil, fmt.Errorf("%q does not go on with a text", line)
-			}
-			continue
-		}
-		line, own := strings.CutPrefix(line, "  ")
-		path, rest, found := cutPath(line)
-		if !own || !found {
-			return nil, fmt.Errorf("%q begins with no path", line)
-		}
-		leaves = append(leaves, Leaf{Path: path})
-		open = &leaves[len(leaves)-1]
-		if rest == " =" {
-			continue
-		}
-		value, found := strings.CutPrefix(rest, " = ")
-		if !found || value == "" {
-			return nil, fmt.Errorf("%q has no value", line)
-		}
-		open.Text = value
-	}
-	for _, l := range leaves {
-		if !jsontext.Value(l.Text).IsValid() {
-			return nil, fmt.Errorf("%s is not JSON", l)
-		}
-	}
-	return leaves, nil
-}
-
-// cutPath returns the path at the beginning of a line, and the rest.
-func cutPath(line string) (path, rest string, found bool) {
-	at := 0
-	for at < len(line) && line[at] != ' ' {
-		if !strings.HasPrefix(line[at:], `["`) {
-			at++
-			continue
-		}
-		for at += 2; at < len(line) && line[at] != '"'; at += len(character(line[at:])) {
-		}
-		at = min(at+1, len(line))
-	}
-	return line[:at], line[at:], at > 0
 }

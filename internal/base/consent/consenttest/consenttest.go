@@ -153,7 +153,7 @@ func write(b *bytes.Buffer, text string) {
 // Check returns what is wrong with lines that show a value: nil if the value can be read back
 // from them and nothing in them passes for something else.
 func Check(lines string, raw []byte) error {
-	leaves, err := consent.Parse(lines)
+	leaves, err := parse(lines)
 	if err != nil {
 		return err
 	}
@@ -281,4 +281,66 @@ func checkLine(line string) error {
 		}
 	}
 	return nil
+}
+
+// parse reads the lines that [consent.Write] wrote, as a person reads them.
+func parse(text string) ([]consent.Leaf, error) {
+	var leaves []consent.Leaf
+	var open *consent.Leaf // its text stands on the lines below its path
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if piece, below := strings.CutPrefix(line, "    "); below {
+			if open == nil {
+				return nil, fmt.Errorf("%q belongs to no path", line)
+			}
+			switch {
+			case open.Text == "":
+				open.Text = piece
+			case strings.HasPrefix(piece, `"`) && strings.HasSuffix(open.Text, `"`):
+				open.Text = strings.TrimSuffix(open.Text, `"`) + strings.TrimPrefix(piece, `"`)
+			default:
+				return nil, fmt.Errorf("%q does not go on with a text", line)
+			}
+			continue
+		}
+		line, own := strings.CutPrefix(line, "  ")
+		path, rest, found := cutPath(line)
+		if !own || !found {
+			return nil, fmt.Errorf("%q begins with no path", line)
+		}
+		leaves = append(leaves, consent.Leaf{Path: path})
+		open = &leaves[len(leaves)-1]
+		if rest == " =" {
+			continue
+		}
+		value, found := strings.CutPrefix(rest, " = ")
+		if !found || value == "" {
+			return nil, fmt.Errorf("%q has no value", line)
+		}
+		open.Text = value
+	}
+	for _, l := range leaves {
+		if !json.Valid([]byte(l.Text)) {
+			return nil, fmt.Errorf("%s is not JSON", l)
+		}
+	}
+	return leaves, nil
+}
+
+// cutPath returns the path at the beginning of a line, and the rest.
+func cutPath(line string) (path, rest string, found bool) {
+	at := 0
+	for at < len(line) && line[at] != ' ' {
+		if !strings.HasPrefix(line[at:], `["`) {
+			at++
+			continue
+		}
+		for at += 2; at < len(line) && line[at] != '"'; at++ {
+			if line[at] == '\\' {
+				at++ // what is escaped does not end the name
+			}
+		}
+		at = min(at+1, len(line))
+	}
+	return line[:at], line[at:], at > 0
 }
